@@ -1,0 +1,117 @@
+"""Files that appear whole: written aside, flushed to the disk, then moved into place.
+
+A reader, a crash or a second process finds the old file or the new one, never a part of one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from semiprune_core.errors import DiskFullError, WorkspaceError
+
+CHUNK = 1 << 20
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename inside ``folder`` survive a power cut (a no-op where folders cannot be opened)."""
+    with contextlib.suppress(PermissionError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def named_disk_errors(path: Path) -> Iterator[None]:
+    """Turn "no space", "read-only" and "permission" into a sentence about ``path``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            free = shutil.disk_usage(_existing_parent(path)).free
+            raise DiskFullError(
+                f"The disk is full: {path} could not be written ({free / 1e6:.0f} MB free). "
+                "Free some space and try again; nothing was half written."
+            ) from error
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise WorkspaceError(
+                f"{path} cannot be written: {error.strerror}. Make its folder writable and try again.",
+                code="NOT_WRITABLE",
+            ) from error
+        raise
+
+
+def _existing_parent(path: Path) -> Path:
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+@contextlib.contextmanager
+def open_atomic(path: str | Path, mode: str = "wb", **kwargs: Any) -> Iterator[IO[Any]]:
+    """Open a file for writing that takes its name only when the block ends well."""
+    path = Path(path)
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with named_disk_errors(path):
+            with open(aside, mode, **kwargs) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(aside, path)
+            sync_folder(path.parent)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    with open_atomic(path) as file:
+        file.write(data)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    path = Path(path)
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise WorkspaceError(f"{path} is damaged ({error}). Restore it from a backup, or delete its folder.") from error
+
+
+def sha256_file(path: str | Path) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(CHUNK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def canonical_json(value: Any) -> str:
+    """One text per value, for hashing: sorted keys, no white space."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def sha256_json(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode("utf-8")).hexdigest()
+
+
+def tree_bytes(folder: str | Path) -> int:
+    """How much the files below ``folder`` hold."""
+    return sum(f.stat().st_size for f in Path(folder).rglob("*") if f.is_file() and not f.is_symlink())

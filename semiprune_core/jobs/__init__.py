@@ -1,0 +1,1 @@
+"""Background jobs: a process and a folder each."""

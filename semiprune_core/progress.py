@@ -1,0 +1,37 @@
+"""How long work tells where it is and learns that it should stop.
+
+Every long function takes a ``progress``. It calls :meth:`Progress.report` often (it is cheap) and asks
+:meth:`Progress.should_stop` between batches; when that says yes it saves what it needs and raises :class:`Stopped`.
+Jobs write the reports to disk, the command line draws them, tests collect them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+class Stopped(Exception):  # noqa: N818 - an outcome, not an error
+    """The work was asked to stop and did, leaving everything needed to go on."""
+
+
+class Progress(Protocol):
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        """``done`` of ``total`` units are finished; facts are JSON values such as ``loss=0.31, unit="images"``."""
+
+    def should_stop(self) -> bool:
+        """Whether somebody asked for a stop."""
+
+
+@dataclass
+class Collected:
+    """A progress that keeps what it was told; ``stop_after`` asks for a stop once that many units are done."""
+
+    stop_after: int | None = None
+    reports: list[dict[str, Any]] = field(default_factory=list)
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        self.reports.append({"done": done, "total": total, **facts})
+
+    def should_stop(self) -> bool:
+        return self.stop_after is not None and bool(self.reports) and self.reports[-1]["done"] >= self.stop_after
