@@ -39,6 +39,7 @@ SCHEMA = pa.schema(
     [
         ("image_id", pa.uint64()),
         ("path", pa.string()),
+        ("file", pa.string()),  # name on disk where it is spelt differently from path; null otherwise
         ("width", pa.int32()),
         ("height", pa.int32()),
         ("mode", TEXT),  # as in the file: RGB, L, CMYK, I;16, ...
@@ -258,7 +259,7 @@ class Pool:
         if segment.originals is not None:
             return segment.originals[row]
         root = Path(segment.artifact.facts["root"])
-        path = root / segment.table["path"][row].as_py()
+        path = root / (segment.table["file"][row].as_py() or segment.table["path"][row].as_py())
         if not path.is_file():
             raise WorkspaceError(
                 f"{path} is missing since the import. Put it back, or import the pool anew.", code="FILE_MISSING"

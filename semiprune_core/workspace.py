@@ -69,6 +69,11 @@ class Workspace:
         return guard_from_environment(self.root)
 
     @property
+    def uploads_folder(self) -> Path:
+        """Where files that arrive by the browser wait until they are imported."""
+        return self.root / ".uploads"
+
+    @property
     def secret(self) -> str:
         """A random secret of this installation, made at first use, readable by its owner only."""
         path = self.root / "secret"
@@ -123,7 +128,7 @@ class Workspace:
                     f"There is a project '{name}' already. Choose another name, or open that one.",
                     code="PROJECT_EXISTS",
                 ) from None
-            for part in ("artifacts", "runs", "uploads", "exports"):
+            for part in ("artifacts", "runs", "exports"):
                 (folder / part).mkdir()
             files.write_json(
                 folder / PROJECT,
@@ -164,10 +169,6 @@ class Project:
     @property
     def runs_folder(self) -> Path:
         return self.folder / "runs"
-
-    @property
-    def uploads_folder(self) -> Path:
-        return self.folder / "uploads"
 
     @property
     def exports_folder(self) -> Path:

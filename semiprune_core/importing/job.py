@@ -1,0 +1,24 @@
+"""The job kind ``import``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from semiprune_core.errors import SourceError, UnsafePathError
+from semiprune_core.importing.run import ImportSettings, import_source, remove_upload
+from semiprune_core.jobs import JOB_KINDS, JobContext
+from semiprune_core.sources.base import SourceSpec
+
+
+@JOB_KINDS.register("import", title="Import", device="io")
+def run(context: JobContext) -> dict[str, Any]:
+    settings = ImportSettings.from_json(context.settings)
+    try:
+        artifact = import_source(context.project, settings, context)
+    except (SourceError, UnsafePathError):  # refused for good: what was uploaded is of no further use
+        remove_upload(context.project.workspace, SourceSpec.from_json(settings.source))
+        raise
+    context.log.info(
+        "%s: %d images, %d problems", artifact.id, artifact.facts["n_images"], artifact.facts["n_problems"]
+    )
+    return {"artifact": artifact.id, **{key: artifact.facts[key] for key in ("n_images", "n_problems")}}

@@ -1,0 +1,132 @@
+"""The import itself: open the source, decode, write a segment, tell how far it is."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semiprune_core.artifacts import Artifact, open_artifact
+from semiprune_core.errors import SemiPruneError, SourceError
+from semiprune_core.importing.workers import DecodePool
+from semiprune_core.importing.writer import SegmentWriter
+from semiprune_core.paths import is_inside
+from semiprune_core.pool import SIZES, PoolSettings
+from semiprune_core.progress import Progress, Stopped
+from semiprune_core.settings import Settings
+from semiprune_core.sources import open_source
+from semiprune_core.sources.base import Entry, FileAt, Source, SourceSpec
+from semiprune_core.sources.reading import read_entry
+from semiprune_core.workspace import Project, Workspace
+
+PEEK = 32
+LARGEST_SUGGESTED = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportSettings(Settings):
+    """What a person chose: the source, and the training cache's form (None: chosen from the first images)."""
+
+    source: Mapping[str, Any] = field(default_factory=dict)
+    pool: Mapping[str, Any] | None = None
+    n_workers: int = 0
+    """0: one per core."""
+
+
+def suggest_pool_settings(source: Source) -> PoolSettings:
+    """Size and channels that suit the first images: grey if all are, and no larger than they need on a CPU."""
+    sides, grey = [], True
+    for entry in itertools.islice(source.entries(), PEEK):
+        with contextlib.suppress(SemiPruneError):  # a broken file is listed by the import itself
+            pixels = read_entry(entry)[0].pixels
+            sides.append(min(pixels.shape[:2]))
+            grey &= pixels.ndim == 2
+    wanted = float(np.median(sides)) if sides else LARGEST_SUGGESTED
+    fitting = [size for size in SIZES if size <= LARGEST_SUGGESTED and size >= min(wanted, LARGEST_SUGGESTED) * 0.75]
+    return PoolSettings(size=fitting[0], channels=1 if grey and sides else 3)
+
+
+def import_source(project: Project, settings: ImportSettings, progress: Progress) -> Artifact:
+    """Import a source into ``project`` as a new segment of its pool.
+
+    A file that cannot be used is listed with its reason; an unsafe source raises and leaves nothing behind.
+    """
+    spec = SourceSpec.from_json(settings.source)
+    with contextlib.ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=project.folder, prefix=".import-")))
+        source = open_source(spec, guard=project.workspace.guard, scratch=scratch)
+        total = source.count()
+        if total == 0:
+            first = f" The first problem: {source.problems[0].message}" if source.problems else ""
+            raise SourceError(f"No image was found in {spec.location or spec.kind}.{first}", code="SOURCE_EMPTY")
+        pool = project.pool_settings
+        if pool is None:
+            pool = PoolSettings.from_json(settings.pool) if settings.pool else suggest_pool_settings(source)
+        known = project.everything().ids if project.has_pool() else np.empty(0, dtype=np.uint64)
+        draft = stack.enter_context(
+            project.draft("pool", settings={"source": spec.to_json(), "pool": pool.to_json()}, inputs={})
+        )
+        packed = source.origin == "packed"
+        roots: set[str] = set()
+        with (
+            SegmentWriter(draft.folder, pool, packed=packed, known_ids=known) as writer,
+            DecodePool(
+                pool, n_workers=settings.n_workers or os.cpu_count() or 1, spool_folder=scratch if packed else None
+            ) as decoders,
+        ):
+            done = 0
+            for chunk in decoders.run(_noting_roots(source.entries(), roots)):
+                writer.add(chunk)
+                done += chunk.n_entries
+                progress.report(done, max(total, done), unit="images", problems=writer.n_problems)
+                if progress.should_stop():
+                    raise Stopped
+            writer.add_problems(source.problems)
+            draft.facts.update(writer.finish())
+        if draft.facts["n_images"] == 0:
+            raise _nothing_new(draft.facts, total)
+        draft.facts.update(
+            origin=source.origin,
+            root=roots.pop() if len(roots) == 1 else None,
+            class_names=list(source.class_names or sorted(draft.facts["labels"])),
+        )
+    if project.pool_settings is None:
+        project.update(pool=pool.to_json())
+    remove_upload(project.workspace, spec)
+    return open_artifact(draft.folder)
+
+
+def _noting_roots(entries: Iterator[Entry], roots: set[str]) -> Iterator[Entry]:
+    for entry in entries:
+        if isinstance(entry.locator, FileAt):
+            roots.add(entry.locator.root)
+        yield entry
+
+
+def _nothing_new(facts: Mapping[str, Any], total: int) -> SourceError:
+    if facts["n_already_there"]:
+        return SourceError(
+            f"All {facts['n_already_there']} usable images are in the pool already. Choose a source with new ones.",
+            code="NOTHING_NEW",
+        )
+    return SourceError(
+        f"None of the {total} files could be used ({facts['n_problems']} problems). "
+        "Open one of them in an image viewer to see what it is.",
+        code="SOURCE_EMPTY",
+    )
+
+
+def remove_upload(workspace: Workspace, spec: SourceSpec) -> None:
+    """Delete the uploaded files behind a source, once they are in the pool or refused."""
+    location = Path(spec.location)
+    uploads = workspace.uploads_folder
+    if spec.location and location.is_absolute() and is_inside(location, uploads) and location != uploads:
+        shutil.rmtree(uploads / location.relative_to(uploads).parts[0], ignore_errors=True)

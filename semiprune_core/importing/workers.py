@@ -1,0 +1,256 @@
+"""Decoding in parallel, in processes that may hang or die without taking the import with them.
+
+The parent hands out chunks of entries and gets them back decoded, in order. A worker says which image it is at; if that
+image takes too long or kills the worker, the image becomes a problem with its reason and a fresh worker does the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import multiprocessing
+import os
+import resource
+import secrets
+import signal
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from semiprune_core import images
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.paths import shown
+from semiprune_core.pool import PoolSettings
+from semiprune_core.records import Problem
+from semiprune_core.sources.base import Entry, FileAt
+from semiprune_core.sources.reading import read_entry
+
+CPU_SECONDS_PER_IMAGE = 5.0
+WALL_SECONDS_PER_IMAGE = 60.0
+WORKER_MEMORY = 4 << 30
+THUMBNAIL_SIDE = 192
+CHUNK = 64
+WINDOW = 4  # chunks in flight per worker, which bounds the memory
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One decoded image on its way to the table."""
+
+    path: str
+    file: str | None
+    width: int
+    height: int
+    mode: str
+    format: str
+    file_bytes: int
+    file_sha256: bytes
+    content_hash: bytes
+    label: str | None
+    split: str
+    corruption: str | None
+    converted: str | None
+
+
+@dataclass
+class Chunk:
+    """The work on some entries: ``images`` (n, size, size, channels), the others one item per row.
+
+    Kept originals travel through the file ``spool``, end to end, so that large photographs never pile up in memory.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    thumbs: list[bytes] = field(default_factory=list)
+    original_sizes: list[int] = field(default_factory=list)
+    spool: str | None = None
+    problems: list[Problem] = field(default_factory=list)
+    images: np.ndarray | None = None
+    n_entries: int = 0
+
+
+def decode_chunk(
+    entries: Sequence[Entry], settings: PoolSettings, *, spool_folder: str | None = None, at: Any = None
+) -> Chunk:
+    """Decode entries one by one; ``at`` (shared: images begun, place in the chunk) always names the one in work."""
+    chunk = Chunk(n_entries=len(entries))
+    cached = []
+    if spool_folder is not None:
+        chunk.spool = os.path.join(spool_folder, secrets.token_hex(8))
+    with open(chunk.spool or os.devnull, "wb") as spool:
+        for number, entry in enumerate(entries):
+            if at is not None:
+                at[1] = number
+                at[0] += 1
+            try:
+                decoded, data = read_entry(entry)
+            except SemiPruneError as error:
+                chunk.problems.append(Problem(entry.path, error.code, str(error)))
+                continue
+            chunk.rows.append(_row(entry, decoded, data))
+            cached.append(images.fit(decoded.pixels, settings.size, settings.channels, settings.fit))
+            chunk.thumbs.append(images.thumbnail(decoded.pixels, THUMBNAIL_SIDE))
+            if chunk.spool is not None:
+                chunk.original_sizes.append(spool.write(data))
+    shape = (len(cached), settings.size, settings.size, settings.channels)
+    chunk.images = np.stack(cached) if cached else np.empty(shape, dtype=np.uint8)
+    return chunk
+
+
+def _row(entry: Entry, decoded: images.Decoded, data: bytes) -> Row:
+    on_disk = os.path.relpath(entry.locator.path, entry.locator.root) if isinstance(entry.locator, FileAt) else None
+    return Row(
+        path=entry.path,
+        file=on_disk if on_disk != entry.path else None,
+        width=decoded.pixels.shape[1],
+        height=decoded.pixels.shape[0],
+        mode=decoded.mode,
+        format=decoded.format,
+        file_bytes=len(data),
+        file_sha256=hashlib.sha256(data).digest(),
+        content_hash=images.content_hash(decoded.pixels),
+        label=entry.label,
+        split=entry.split,
+        corruption=entry.corruption,
+        converted=decoded.converted,
+    )
+
+
+def _work(connection: Connection, settings: PoolSettings, spool_folder: str | None, at: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (WORKER_MEMORY, WORKER_MEMORY))
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while (entries := connection.recv()) is not None:
+            connection.send(decode_chunk(entries, settings, spool_folder=spool_folder, at=at))
+
+
+class Worker:
+    """One process, the chunks it has been given, and the clock of the image it is at."""
+
+    def __init__(self, context: Any, settings: PoolSettings, spool_folder: str | None) -> None:
+        self.at = context.RawArray("q", 2)
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs, settings, spool_folder, self.at), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.given: deque[tuple[int, list[Entry]]] = deque()
+        self._seen = -1
+        self._since = (0.0, 0.0)
+
+    def give(self, number: int, entries: list[Entry]) -> None:
+        self.given.append((number, entries))
+        with contextlib.suppress(BrokenPipeError):  # a dead worker is noticed when its answer is awaited
+            self.connection.send(entries)
+
+    def is_stuck(self) -> bool:
+        """Whether the image in work has used up its time."""
+        if not self.given or not self.process.is_alive():
+            return False
+        with contextlib.suppress(psutil.Error):
+            used = psutil.Process(self.process.pid).cpu_times()
+            now = (time.monotonic(), used.user + used.system)
+            if self.at[0] != self._seen:
+                self._seen, self._since = self.at[0], now
+            wall, cpu = now[0] - self._since[0], now[1] - self._since[1]
+            return self.at[0] > 0 and (cpu > CPU_SECONDS_PER_IMAGE or wall > WALL_SECONDS_PER_IMAGE)
+        return False
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+class DecodePool:
+    """Worker processes that turn entries into :class:`Chunk` objects, in order."""
+
+    def __init__(self, settings: PoolSettings, *, n_workers: int, spool_folder: Path | None = None) -> None:
+        self._context = multiprocessing.get_context("spawn")
+        self._settings = settings
+        self._spool_folder = str(spool_folder) if spool_folder else None
+        self._partial: dict[int, Chunk] = {}
+        self._workers = [self._start() for _ in range(n_workers)]
+
+    def __enter__(self) -> DecodePool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.end()
+
+    def _start(self) -> Worker:
+        return Worker(self._context, self._settings, self._spool_folder)
+
+    def run(self, entries: Iterator[Entry]) -> Iterator[Chunk]:
+        """Decode everything; chunks come back in the order of the entries."""
+        done: dict[int, Chunk] = {}
+        chunks = enumerate(_chunks(entries))
+        next_out, exhausted = 0, False
+        while True:
+            while not exhausted and (worker := self._least_busy()) is not None and len(done) < WINDOW * 4:
+                number, chunk = next(chunks, (None, None))
+                if chunk is None or number is None:
+                    exhausted = True
+                    break
+                worker.give(number, chunk)
+            while next_out in done:
+                yield done.pop(next_out)
+                next_out += 1
+            if exhausted and not any(worker.given for worker in self._workers):
+                return
+            self._collect(done)
+
+    def _least_busy(self) -> Worker | None:
+        worker = min(self._workers, key=lambda one: len(one.given))
+        return worker if len(worker.given) < WINDOW else None
+
+    def _collect(self, done: dict[int, Chunk]) -> None:
+        by_connection = {worker.connection: worker for worker in self._workers if worker.given}
+        for connection in wait(list(by_connection), timeout=0.5):
+            worker = by_connection[connection]  # type: ignore[index]
+            try:
+                chunk = worker.connection.recv()
+            except (EOFError, OSError):
+                self._replace(worker, "DECODER_CRASHED", "its decoder crashed on it")
+                continue
+            number, _ = worker.given.popleft()
+            left_out = self._partial.pop(number, Chunk())
+            chunk.problems = left_out.problems + chunk.problems
+            chunk.n_entries += left_out.n_entries
+            done[number] = chunk
+        for worker in list(self._workers):
+            if worker.is_stuck():
+                self._replace(worker, "DECODE_TIMEOUT", f"it took more than {CPU_SECONDS_PER_IMAGE:g} s to decode")
+
+    def _replace(self, worker: Worker, code: str, reason: str) -> None:
+        """End a worker, list the image it was at, and let a fresh one do the rest of its chunks."""
+        worker.end()
+        fresh = self._start()
+        self._workers[self._workers.index(worker)] = fresh
+        position = int(worker.at[1])
+        for turn, (number, entries) in enumerate(worker.given):
+            if turn == 0 and entries:
+                culprit = entries.pop(min(position, len(entries) - 1))
+                problem = Problem(culprit.path, code, f"{shown(culprit.path)} was left out: {reason}. Check the file.")
+                partial = self._partial.setdefault(number, Chunk())
+                partial.problems.append(problem)
+                partial.n_entries += 1
+            fresh.give(number, entries)
+
+
+def _chunks(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
+    chunk: list[Entry] = []
+    for entry in entries:
+        chunk.append(entry)
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

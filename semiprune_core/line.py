@@ -1,0 +1,90 @@
+"""The line every project walks: nine steps, what each one needs, and where a project stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from semiprune_core.workspace import Project
+
+State = Literal["done", "next", "waiting"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step. ``makes`` is the artifact kind that proves it was done, ``needs`` the step before it in need."""
+
+    key: str
+    title: str
+    purpose: str
+    makes: str | None
+    needs: str | None
+
+
+STEPS: tuple[Step, ...] = (
+    Step("pool", "Pool", "Import the images, see what is in them.", "pool", None),
+    Step("label", "Label", "Draw a random share of the pool and label it.", None, "pool"),
+    Step("train", "Train", "Learn from the labels and the unlabeled rest.", "pseudo", "label"),
+    Step("pseudo", "Pseudo-labels", "See how far the model's labels can be trusted.", None, "train"),
+    Step("map", "Map", "See the pool as a map of look-alikes.", "map", "pool"),
+    Step("scores", "Scores", "Train once more and score every image by how hard it is.", "scores", "train"),
+    Step("select", "Select", "Choose how much to prune, and how.", "coreset", "scores"),
+    Step("evaluate", "Evaluate", "Test the coreset against random and other methods.", "evaluation", "select"),
+    Step("export", "Export", "Hand the coreset over, with its proof.", "export", "select"),
+)
+BY_KEY = {step.key: step for step in STEPS}
+DONE_WHEN: dict[str, Callable[[Project], bool]] = {}
+"""Steps whose end is not simply an artifact register here how to tell."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a project stands at one step: done, next (can be done now), or waiting (for which step)."""
+
+    step: Step
+    state: State
+    missing: Step | None = None
+
+    @property
+    def sentence(self) -> str:
+        if self.state == "done":
+            return f"{self.step.title} is done."
+        if self.missing is None:
+            return self.step.purpose
+        return f"{self.step.title} needs the step {self.missing.title} first: {self.missing.purpose}"
+
+
+def is_done(project: Project, step: Step) -> bool:
+    if step.key in DONE_WHEN:
+        return DONE_WHEN[step.key](project)
+    return step.makes is not None and project.latest(step.makes) is not None
+
+
+def standing(project: Project) -> list[Standing]:
+    """Where ``project`` stands, step by step."""
+    done = {step.key: is_done(project, step) for step in STEPS}
+    found = []
+    for step in STEPS:
+        if done[step.key]:
+            found.append(Standing(step, "done"))
+        elif missing := first_missing(step, done):
+            found.append(Standing(step, "waiting", missing))
+        else:
+            found.append(Standing(step, "next"))
+    return found
+
+
+def first_missing(step: Step, done: dict[str, bool]) -> Step | None:
+    """The earliest undone step that ``step`` stands on."""
+    missing = None
+    while step.needs is not None:
+        step = BY_KEY[step.needs]
+        if not done[step.key]:
+            missing = step
+    return missing
+
+
+def next_step(project: Project) -> Step:
+    """What to do next: the first step that can be done now."""
+    return next((place.step for place in standing(project) if place.state == "next"), STEPS[-1])

@@ -1,0 +1,138 @@
+"""Who may come in: host names, the optional password, cross-site requests, and the headers on every answer.
+
+- Only known ``Host`` names are answered (against DNS rebinding): loopback names, the address the server was bound to,
+  and those in ``SEMIPRUNE_ALLOWED_HOSTS``.
+- ``SEMIPRUNE_PASSWORD`` puts HTTP Basic authentication in front of every route, pages and WebSocket included.
+- A write to our own routes must come from our own page: same ``Origin``, and the token the page was given.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import ipaddress
+import os
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.workspace import Workspace
+
+HOSTS_VARIABLE = "SEMIPRUNE_ALLOWED_HOSTS"
+PASSWORD_VARIABLE = "SEMIPRUNE_PASSWORD"  # noqa: S105 - a variable's name
+TOKEN_HEADER = "x-semiprune-token"  # noqa: S105 - a header's name
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": (
+        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' ws: wss:; worker-src 'self' blob:; "
+        "object-src 'none'; base-uri 'self'; frame-ancestors 'self'"
+    ),
+}
+
+
+class AccessError(SemiPruneError):
+    """The request is not allowed; the message says why."""
+
+    code = "FORBIDDEN"
+
+
+def is_loopback(address: str) -> bool:
+    if address in LOOPBACK:
+        return True
+    try:
+        return ipaddress.ip_address(address.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_address(address: str | None, password: str | None) -> None:
+    """Refuse to serve beyond this machine without a login (an empty address means every interface)."""
+    if not (address and is_loopback(address)) and not password:
+        raise AccessError(
+            f"Refusing to serve on {address or 'every address'} without a login. Set {PASSWORD_VARIABLE}, "
+            "or bind to 127.0.0.1 and put a proxy with a login in front."
+        )
+
+
+def browser_token(workspace: Workspace) -> str:
+    """What our pages carry and foreign pages cannot know."""
+    return hmac.new(workspace.secret.encode(), b"browser", hashlib.sha256).hexdigest()
+
+
+def check_write(request: Request, workspace: Workspace) -> None:
+    """Refuse a write that does not come from our own page."""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise AccessError(f"This write came from another site ({origin[:80]}). Use the app's own page.")
+    if not hmac.compare_digest(request.headers.get(TOKEN_HEADER, ""), browser_token(workspace)):
+        raise AccessError("This write carries no valid token. Reload the page and try again.", code="BAD_TOKEN")
+
+
+class Access:
+    """ASGI middleware over every route."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Iterable[str] = (), password: str | None = None) -> None:
+        self.app = app
+        named = os.environ.get(HOSTS_VARIABLE, "").split(",")
+        self.hosts = {host.strip().lower() for host in (*LOOPBACK, *hosts, *named) if host.strip()}
+        self.password = password
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if _host_name(headers.get("host", "")) not in self.hosts:
+            await _refuse(scope, receive, send, 421, f"Unknown host name. Add it to {HOSTS_VARIABLE} to allow it.")
+        elif self.password is not None and not _knows_password(headers, self.password):
+            await _refuse(scope, receive, send, 401, "A password is needed.")
+        else:
+            await self.app(scope, receive, _with_headers(send))
+
+
+def _host_name(host: str) -> str:
+    name, _, port = host.lower().rpartition(":")
+    return name if name and port.isdigit() else host.lower()
+
+
+def _knows_password(headers: Headers, password: str) -> bool:
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return False
+    try:
+        _, _, candidate = base64.b64decode(given, validate=True).decode("utf-8").partition(":")
+    except ValueError:
+        return False
+    return hmac.compare_digest(candidate.encode(), password.encode())
+
+
+def _with_headers(send: Send) -> Send:
+    async def wrapped(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY_HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return wrapped
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, reason: str) -> None:
+    if scope["type"] == "websocket":
+        await WebSocketClose(code=1008, reason=reason)(scope, receive, send)
+        return
+    headers = {"WWW-Authenticate": 'Basic realm="SemiPrune Studio", charset="UTF-8"'} if status == 401 else None
+    await PlainTextResponse(reason, status_code=status, headers=headers)(scope, receive, send)

@@ -1,0 +1,59 @@
+"""The table of our own routes, all below ``/studio``, and how an error becomes an answer."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from semiprune_core.errors import ConflictError, DiskFullError, SemiPruneError, UnsafePathError, WorkspaceError
+from semiprune_core.server import downloads, pictures, uploads
+from semiprune_core.server.access import AccessError
+from semiprune_core.workspace import Workspace
+
+Handler = Callable[[Request, Workspace], Response | Awaitable[Response]]
+STATUS: tuple[tuple[type[SemiPruneError], int], ...] = (
+    (AccessError, 403),
+    (UnsafePathError, 403),
+    (ConflictError, 409),
+    (DiskFullError, 507),
+    (WorkspaceError, 404),
+    (SemiPruneError, 400),
+)
+
+
+def studio_routes(workspace: Workspace) -> list[BaseRoute]:
+    """Every route of ours, serving ``workspace``."""
+
+    def route(path: str, handler: Handler, *methods: str) -> Route:
+        return Route(f"/studio{path}", _guarded(handler, workspace), methods=list(methods))
+
+    return [
+        route("/projects/{project}/images/{image_id}/{size:str}", pictures.picture, "GET"),
+        route("/projects/{project}/exports/{name}", downloads.export, "GET"),
+        route("/projects/{project}/problems.csv", downloads.problems, "GET"),
+        route("/uploads", uploads.begin, "POST"),
+        route("/uploads/{upload}/{number:int}", uploads.receive, "PUT"),
+        route("/uploads/{upload}", uploads.discard, "DELETE"),
+    ]
+
+
+def _guarded(handler: Handler, workspace: Workspace) -> Callable[[Request], Awaitable[Response]]:
+    """Run a handler (a plain function in a thread); a user error becomes JSON with its code and sentence."""
+
+    @functools.wraps(handler)
+    async def endpoint(request: Request) -> Response:
+        try:
+            if inspect.iscoroutinefunction(handler):
+                return await handler(request, workspace)  # type: ignore[misc]
+            return await run_in_threadpool(handler, request, workspace)  # type: ignore[arg-type]
+        except SemiPruneError as error:
+            status = next(status for kind, status in STATUS if isinstance(error, kind))
+            return JSONResponse({"code": error.code, "error": str(error)}, status_code=status)
+
+    return endpoint
