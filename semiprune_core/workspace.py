@@ -85,20 +85,20 @@ class Workspace:
             file.write(secrets.token_urlsafe(32))
         return path.read_text("ascii").strip()
 
+    def names(self) -> list[str]:
+        """Names of all projects, in order."""
+        return sorted(folder.name for folder in self.root.iterdir() if folder.name in self)
+
     def __iter__(self) -> Iterator[Project]:
-        for folder in sorted(self.root.iterdir()):
-            if (folder / PROJECT).is_file():
-                yield self.project(folder.name)
+        return (self.project(name) for name in self.names())
 
     def __contains__(self, name: str) -> bool:
         return bool(SLUG.fullmatch(name)) and (self.root / name / PROJECT).is_file()
 
     def project(self, name: str) -> Project:
         if name not in self:
-            known = ", ".join(folder.name for folder in sorted(self.root.iterdir()) if (folder / PROJECT).is_file())
-            raise WorkspaceError(
-                f"There is no project '{shown(name)}' in {self.root}. Known: {known or 'none yet'}.", code="NO_PROJECT"
-            )
+            known = ", ".join(self.names()) or "none yet"
+            raise WorkspaceError(f"There is no project '{shown(name)}'. Known: {known}.", code="NO_PROJECT")
         folder = self.root / name
         migrations.migrate(folder)
         return Project(folder, files.read_json(folder / PROJECT))

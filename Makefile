@@ -1,0 +1,52 @@
+# make run      set up and serve the app on 127.0.0.1:8501
+# make test     set up (Chromium included) and run the tests
+# make install  set up alone
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+TEST_ARGS ?=
+
+.PHONY: run install test test-full lint browser clean demo-pool
+
+run: install
+	$(BIN)/streamlit run app.py
+
+install: $(INSTALLED)
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; '$(PYTHON)' is older. Install it, or: make PYTHON=/path/to/python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): requirements.txt pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+$(INSTALLED_DEV): $(INSTALLED) requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+browser:
+	@bash tests/get_browser.sh
+
+lint: $(INSTALLED_DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+test: $(INSTALLED_DEV) browser lint
+	$(BIN)/python -m pytest -m "not browser and not fault and not slow" -n 2 $(TEST_ARGS)
+	$(BIN)/python -m pytest -m "browser or fault or slow" $(TEST_ARGS)
+
+test-full: $(INSTALLED_DEV) browser lint
+	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "not browser and not fault and not slow" -n 2 $(TEST_ARGS)
+	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "browser or fault or slow" $(TEST_ARGS)
+
+demo-pool: $(INSTALLED)
+	$(BIN)/python assets/make_demo_pool.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache

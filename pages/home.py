@@ -1,0 +1,105 @@
+"""Projects: what there is, where each one stands, and what is next."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts import components, job_panel, urls
+from pages.parts import project as projects
+from pages.parts.text import count, literal
+from semiprune_core import jobs, line
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.housekeeping import delete_project
+from semiprune_core.importing import ImportSettings
+from semiprune_core.jobs import states
+from semiprune_core.pool import show_id
+from semiprune_core.sources.base import SourceSpec
+from semiprune_core.workspace import Project
+
+PREVIEW = 8
+
+
+def open_demo() -> None:
+    """Make a project of the bundled pool, start its import, and go there."""
+    project = projects.workspace().create("Fashion demo")
+    settings = ImportSettings(source=SourceSpec("demo").to_json())
+    jobs.submit(project, "import", settings.to_json(), title="Importing the demo pool")
+    projects.choose(project.name)
+    st.switch_page("pages/pool.py")
+
+
+def card(project: Project) -> None:
+    """One project: a row of its pictures, its place in the line, the next step."""
+    with st.container(border=True):
+        st.markdown(f"#### {literal(project.title)}")
+        running = next((job for job in jobs.list_jobs(project) if job.status().state in states.ACTIVE), None)
+        if not project.has_pool():
+            if running is not None:
+                job_panel.show(running)
+            else:
+                st.caption("No images yet.")
+                last = next(iter(jobs.list_jobs(project, "import")), None)
+                if last is not None:
+                    job_panel.ended(last, what="The import")
+            step = line.BY_KEY["pool"]
+        else:
+            pool = projects.pool(project)
+            components.gallery(
+                [
+                    components.Item(id=show_id(number), src=urls.picture(project.name, show_id(number)))
+                    for number in pool.ids[:: max(1, len(pool) // PREVIEW)][:PREVIEW]
+                ],
+                key=f"preview_{project.name}",
+                cell=64,
+            )
+            places = line.standing(project)
+            done = [place.step.title for place in places if place.state == "done"]
+            step = line.next_step(project)
+            st.caption(f"{count(len(pool), 'image')} · done: {', '.join(done)} · next: {step.title}")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if st.button(f"Go to {step.title}", key=f"go_{project.name}", type="primary"):
+                projects.choose(project.name)
+                st.switch_page(f"pages/{step.key}.py")
+            if st.button("See the pool", key=f"pool_{project.name}", disabled=not project.has_pool()):
+                projects.choose(project.name)
+                st.switch_page("pages/pool.py")
+            with st.popover("", icon=":material/more_horiz:", help="More"):
+                st.write("Deleting removes the project's folder with its labels and results. Your own files stay.")
+                typed = st.text_input(f"Type {project.name} to delete it", key=f"confirm_{project.name}")
+                if st.button("Delete", key=f"delete_{project.name}", disabled=typed != project.name):
+                    delete_project(projects.workspace(), project.name)
+                    projects.choose(None)
+                    st.rerun()
+
+
+st.header("Projects", anchor=False)
+found, broken = [], []
+for name in projects.workspace().names():
+    try:
+        found.append(projects.workspace().project(name))
+    except SemiPruneError as error:
+        broken.append(str(error))
+
+with st.container(horizontal=True):
+    if st.button("New project", type="primary" if found else "secondary", icon=":material/add:"):
+        st.switch_page("pages/new.py")
+    if st.button("Open the demo", type="secondary" if found else "primary", icon=":material/play_arrow:"):
+        open_demo()
+
+for reason in broken:
+    st.error(literal(reason, 1000), icon=":material/error:")
+
+if not found:
+    st.write(
+        "From a pool of unlabeled images to a coreset: label a random 10% in the browser, let a model learn the rest, "
+        "score every image by how hard it is, keep the ones worth keeping."
+    )
+    st.write("The demo brings 6,000 small pictures of clothes. Or start with your own images.")
+    with st.container(border=True):
+        for number, step in enumerate(line.STEPS, start=1):
+            st.markdown(f"**{number}. {step.title}**  :gray[{step.purpose}]")
+
+grid = st.grid(2, min_column_width=420)
+with grid:
+    for one in found:
+        card(one)

@@ -1,0 +1,72 @@
+"""The frame around every page: configuration, the project's line of steps, navigation."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import streamlit as st
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:  # `streamlit run` puts the script's own folder there, not ours
+    sys.path.insert(0, str(ROOT))
+
+from pages.parts import project as projects  # noqa: E402
+from pages.parts.text import literal  # noqa: E402
+from semiprune_core import line  # noqa: E402
+from semiprune_core.errors import SemiPruneError  # noqa: E402
+
+ICONS = {
+    "pool": "photo_library",
+    "label": "label",
+    "train": "model_training",
+    "pseudo": "fact_check",
+    "map": "scatter_plot",
+    "scores": "bar_chart",
+    "select": "filter_alt",
+    "evaluate": "balance",
+    "export": "output",
+}
+
+st.set_page_config(page_title="SemiPrune Studio", page_icon=str(ROOT / "assets" / "icon.png"), layout="wide")
+st.logo(str(ROOT / "assets" / "logo.png"), size="large", icon_image=str(ROOT / "assets" / "icon.png"))
+
+
+def steps() -> list[st.Page]:
+    """The line, each step with its state: a tick when done, its own icon when it can be done, faint when it waits."""
+    open_project = projects.current()
+    states = {place.step.key: place.state for place in line.standing(open_project)} if open_project else {}
+    pages = []
+    for step in line.STEPS:
+        icon = "check_circle" if states.get(step.key) == "done" else ICONS[step.key]
+        waiting = states.get(step.key) == "waiting"
+        pages.append(
+            st.Page(
+                f"{step.key}.py",
+                title=f":gray[{step.title}]" if waiting else step.title,
+                icon=f":material/{icon}:",
+                url_path=step.key,
+            )
+        )
+    return pages
+
+
+def main() -> None:
+    name = st.session_state.get(projects.KEY)
+    if name is None and projects.KEY in st.query_params:
+        st.session_state[projects.KEY] = st.query_params[projects.KEY]
+    open_project = projects.current()
+    home = st.Page("home.py", title="Projects", icon=":material/home:", default=True)
+    new = st.Page("new.py", title="New project", icon=":material/add:", url_path="new", visibility="hidden")
+    section = literal(open_project.title, 40) if open_project else "The line"
+    page = st.navigation({"": [home, new], section: steps()}, expanded=True)
+    if open_project is not None:
+        st.query_params[projects.KEY] = open_project.name
+    try:
+        page.run()
+    except SemiPruneError as error:
+        st.error(literal(str(error), 1000), icon=":material/error:")
+        st.page_link("pages/home.py", label="Go to the projects", icon=":material/arrow_forward:")
+
+
+main()

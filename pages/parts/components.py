@@ -1,0 +1,69 @@
+"""Our Components-v2 elements. Their code is ours and constant; user text only ever travels as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+FRONTEND = Path(__file__).parent / "frontend"
+
+
+def _read(name: str) -> str:
+    return (FRONTEND / name).read_text("utf-8")
+
+
+def _ignore() -> None:
+    """A component value is only sent when somebody listens; we read it from the result."""
+
+
+_gallery = st.components.v2.component(
+    "studio_gallery", html='<div class="grid"></div>', css=_read("gallery.css"), js=_read("gallery.js")
+)
+_picture = st.components.v2.component(
+    "studio_picture", html='<div class="picture"></div>', css=_read("picture.css"), js=_read("picture.js")
+)
+_uploader = st.components.v2.component(
+    "studio_uploader", html=_read("uploader.html"), css=_read("uploader.css"), js=_read("uploader.js")
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One picture of a gallery."""
+
+    id: str
+    src: str
+    title: str = ""
+    note: str = ""
+    badge: str = ""
+    color: str = ""
+    hint: str = ""
+
+
+def gallery(
+    items: Sequence[Item], *, key: str, cell: int = 120, on_open: Callable[[str], None] | None = None
+) -> str | None:
+    """A grid of pictures; returns the id of the one that was just opened."""
+    result = _gallery(
+        key=key,
+        data={"items": [asdict(item) for item in items], "cell": cell, "mode": "open"},
+        on_opened_change=_ignore,
+    )
+    opened = result.opened
+    if opened and on_open is not None:
+        on_open(opened)
+    return opened
+
+
+def picture(src: str, *, key: str, alt: str = "", fallback: str = "") -> None:
+    """One picture, large."""
+    _picture(key=key, data={"src": src, "alt": alt, "fallback": fallback})
+
+
+def uploader(base: str, token: str, *, key: str) -> dict[str, Any] | None:
+    """A drop zone that streams to our upload route; returns what has just arrived."""
+    return _uploader(key=key, data={"base": f"{base}/uploads", "token": token}, on_uploaded_change=_ignore).uploaded

@@ -1,0 +1,38 @@
+"""Words on their way to the page: user text shown literally, numbers as people read them."""
+
+from __future__ import annotations
+
+import re
+
+from semiprune_core.paths import shown
+
+SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~:$<>&])")
+
+
+def literal(text: str, limit: int = 120) -> str:
+    """User text for a place that reads Markdown: every special character escaped, odd characters visible."""
+    return SPECIAL.sub(r"\\\1", shown(text, limit))
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """``count(1, "image")`` is "1 image", ``count(6000, "image")`` "6,000 images"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """A time span, rounded to what matters: "8 s", "3 min", "2 h 10 min"."""
+    if seconds is None:
+        return "unknown"
+    whole = round(seconds)
+    if whole < 90:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def size(n_bytes: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 1000 or unit == "GB":
+            return f"{n_bytes:.0f} {unit}" if unit in ("B", "kB") else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    raise AssertionError("unreachable")

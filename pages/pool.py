@@ -1,0 +1,220 @@
+"""Pool: what was imported, as pictures and as numbers; what could not be; more images."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts import charts, components, import_form, job_panel, urls
+from pages.parts import project as projects
+from pages.parts.text import count, duration, literal, size
+from semiprune_core import jobs
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.importing import ImportSettings
+from semiprune_core.jobs import states
+from semiprune_core.pool import Pool, Segment, show_id
+from semiprune_core.pool_view import PoolFilter, filter_positions, pool_summary
+from semiprune_core.workspace import Project
+
+PER_PAGE = 60
+CELLS = {"Small": 84, "Medium": 124, "Large": 200}
+
+
+def watch_imports(project: Project) -> None:
+    """Imports under way, and the last one if it did not end well."""
+    found = jobs.list_jobs(project, "import")
+    for job in found:
+        if job.status().state in states.ACTIVE:
+            job_panel.show(job)
+    if found and found[0].status().state not in states.ACTIVE:
+        job_panel.ended(found[0], what="The import")
+
+
+def facts(project: Project, pool: Pool) -> None:
+    summary = pool_summary(pool)
+    with st.container(horizontal=True, gap="large"):
+        st.metric("Images", f"{summary.n_pool:,}")
+        st.metric("Test images", f"{summary.n_test:,}")
+        st.metric("Reference classes", f"{summary.n_classes:,}")
+        st.metric("Duplicates", f"{summary.n_duplicates:,}", help="Images whose pixels equal those of an earlier one.")
+        st.metric("Problems", f"{summary.n_problems:,}", help="Files that could not be used; see the tab Problems.")
+        st.metric("Originals", size(summary.file_bytes))
+
+
+@st.dialog("Image", width="large")
+def open_image(project: Project, pool: Pool, image_id: str) -> None:
+    position = int(pool.positions([int(image_id, 16)])[0])
+    row = pool.table.slice(position, 1).to_pylist()[0]
+    components.picture(
+        urls.picture(project.name, image_id, "original"),
+        key=f"large_{image_id}",
+        alt=row["path"],
+        fallback=urls.picture(project.name, image_id),
+    )
+    st.code(row["path"], language=None)
+    words = [f"{row['width']} x {row['height']} px", str(row["format"]), str(row["mode"]), size(row["file_bytes"])]
+    words += [row["split"]] + ([f"corrupted: {row['corruption']}"] if row["corruption"] else [])
+    words += [row["converted"]] if row["converted"] else []
+    if row["label"] is not None:
+        st.markdown(f"Reference label: **{literal(row['label'])}**")
+    st.caption(literal(" · ".join(words), 400))
+    st.caption(f"Image id `{image_id}`")
+
+
+def gallery(project: Project, pool: Pool) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        names = ["All classes", *pool.class_names]
+        label = st.selectbox("Reference class", names, key="pool_class", width=220) if pool.class_names else names[0]
+        splits = [name for name in ("pool", "test") if len(pool.split(name))]
+        split = st.segmented_control("Split", ["all", *splits], default="all", required=True, key="pool_split")
+        only = st.segmented_control("Only", ["duplicates", "converted", "corrupted"], key="pool_only")
+        words = st.text_input("Path contains", key="pool_path", width=200)
+        cell = st.segmented_control("Size", list(CELLS), default="Medium", required=True, key="pool_cell")
+    wanted = PoolFilter(
+        label=None if label == names[0] else label,
+        split=None if split == "all" else split,
+        only=only,
+        path_contains=words.strip() or None,
+    )
+    positions = filter_positions(pool, wanted)
+    if not len(positions):
+        st.info("No image fits this filter. Loosen it to see more.", icon=":material/search_off:")
+        return
+    pages = -(-len(positions) // PER_PAGE)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.caption(count(len(positions), "image"))
+        page = st.pagination(pages, key=f"pool_page_{pages}") if pages > 1 else 1
+    shown = positions[(page - 1) * PER_PAGE : page * PER_PAGE]
+    opened = components.gallery(items(project, pool, shown), key="pool_gallery", cell=CELLS[str(cell)])
+    if opened:
+        open_image(project, pool, opened)
+
+
+def items(project: Project, pool: Pool, positions: list[int]) -> list[components.Item]:
+    rows = pool.table.take(positions).to_pylist()
+    return [
+        components.Item(
+            id=show_id(row["image_id"]),
+            src=urls.picture(project.name, show_id(row["image_id"])),
+            title=row["label"] or row["path"].rsplit("/", 1)[-1],
+            note=f"{row['width']} x {row['height']}",
+            badge=row["corruption"].replace("_", " ")
+            if row["corruption"]
+            else ("test" if row["split"] == "test" else ""),
+            hint=row["path"],
+        )
+        for row in rows
+    ]
+
+
+def classes(pool: Pool) -> None:
+    summary = pool_summary(pool)
+    if not summary.class_counts:
+        st.info(
+            "This pool came without labels, as most do. Class folders or a label column would give reference labels; "
+            "they are used to measure, never to learn.",
+            icon=":material/info:",
+        )
+        return
+    st.plotly_chart(charts.class_bars(summary.class_counts), key="pool_classes")
+    rarest = min(summary.class_counts, key=summary.class_counts.__getitem__)
+    st.caption(
+        f"Rarest: {literal(rarest)} with {count(summary.class_counts[rarest], 'image')}. "
+        "Reference labels are kept apart: they measure and demonstrate, the learner does not see them."
+    )
+
+
+def shapes(pool: Pool) -> None:
+    summary = pool_summary(pool)
+    left, right = st.columns(2)
+    with left:
+        st.markdown("**Sizes**")
+        st.plotly_chart(charts.size_scatter(summary.sizes), key="pool_sizes")
+    with right:
+        st.markdown("**Formats and conversions**")
+        st.dataframe(pd.DataFrame(summary.formats, columns=["Format", "Mode", "Images"]), hide_index=True)
+        if summary.converted:
+            st.dataframe(
+                pd.DataFrame(summary.converted, columns=["Converted on the way in", "Images"]), hide_index=True
+            )
+        else:
+            st.caption("No image had to be converted.")
+
+
+def problems(project: Project) -> None:
+    rows = [
+        {"File": problem.path, "Reason": problem.message, "Code": problem.code}
+        for artifact in project.artifacts("pool")
+        for problem in Segment(artifact).problems()
+    ]
+    if not rows:
+        st.success("Every file was used.", icon=":material/check_circle:")
+        return
+    st.dataframe(pd.DataFrame(rows[:5000]), hide_index=True)
+    st.link_button("All problems as CSV", urls.problems(project.name), icon=":material/download:")
+
+
+def imports(project: Project) -> None:
+    rows = [
+        {
+            "Import": artifact.id,
+            "From": artifact.settings["source"]["kind"],
+            "Location": artifact.settings["source"]["location"],
+            "Images": artifact.facts["n_images"],
+            "Problems": artifact.facts["n_problems"],
+            "Already there": artifact.facts["n_already_there"],
+            "Took": duration(artifact.manifest["duration_s"]),
+            "When": artifact.manifest["created"],
+            "Hash": artifact.hash[:12],
+        }
+        for artifact in project.artifacts("pool")
+    ]
+    st.dataframe(pd.DataFrame(rows), hide_index=True)
+
+
+def add_images(project: Project) -> None:
+    pool = project.pool_settings
+    if pool is not None:
+        st.caption(
+            f"New images join this pool's cache of {pool.size} x {pool.size} px. Known ones are recognised and skipped."
+        )
+    spec = import_form.choose_source("add")
+    if st.button("Add images", type="primary", icon=":material/add_photo_alternate:", disabled=spec is None) and spec:
+        try:
+            jobs.submit(project, "import", ImportSettings(source=spec.to_json()).to_json(), title="Adding images")
+        except SemiPruneError as error:
+            st.error(literal(str(error), 1000), icon=":material/error:")
+        else:
+            st.session_state.pop("add_arrived", None)
+            st.rerun()
+
+
+def main() -> None:
+    project = projects.require("pool")
+    projects.title(project, "Pool", "Every image of the project, in fixed order, each with a stable id.")
+    watch_imports(project)
+    if not project.has_pool():
+        if not any(job.status().state in states.ACTIVE for job in jobs.list_jobs(project, "import")):
+            st.write("No images yet. Choose where they are.")
+            add_images(project)
+        return
+    pool = projects.everything(project)
+    facts(project, pool)
+    tabs = st.tabs(["Gallery", "Classes", "Sizes and formats", "Problems", "Imports", "Add images"])
+    for tab, draw in zip(
+        tabs,
+        (
+            lambda: gallery(project, pool),
+            lambda: classes(pool),
+            lambda: shapes(pool),
+            lambda: problems(project),
+            lambda: imports(project),
+            lambda: add_images(project),
+        ),
+        strict=True,
+    ):
+        with tab:
+            draw()
+
+
+main()

@@ -1,0 +1,84 @@
+"""What a command is: how it reads its arguments, what it does, what it says."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from semiprune_core.registry import Registry
+from semiprune_core.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A command's result: ``value`` for ``--json``, ``text`` for people, ``failed`` for a non-zero exit."""
+
+    value: Any
+    text: str
+    failed: bool = False
+
+
+@dataclass
+class Console:
+    """A progress on the terminal: one line, redrawn; silent where standard error is no terminal."""
+
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    quiet: bool = False
+    _stop: bool = False
+    _begun: float = field(default_factory=time.monotonic)
+    _drawn: float = 0.0
+
+    @property
+    def is_live(self) -> bool:
+        return not self.quiet and self.stream.isatty()
+
+    def catch_interrupts(self) -> None:
+        """The first Ctrl+C asks for a clean stop, the second ends at once."""
+
+        def on_interrupt(*_: object) -> None:
+            if self._stop:
+                raise KeyboardInterrupt
+            self._stop = True
+
+        signal.signal(signal.SIGINT, on_interrupt)
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        now = time.monotonic()
+        if not self.is_live or (now - self._drawn < 0.1 and done < total):
+            return
+        self._drawn = now
+        share = done / total if total else 0.0
+        left = (now - self._begun) / share * (1 - share) if share else None
+        words = [f"{done:,} of {total:,} {facts.get('unit', 'steps')}"]
+        words += [f"{left:.0f} s left"] if left is not None else []
+        words += [f"{name} {value:.3g}" for name, value in facts.items() if isinstance(value, float)]
+        bar = "█" * round(24 * share)
+        self.stream.write(f"\r{bar:<24} {', '.join(words)}\x1b[K")
+        if done >= total:
+            self.stream.write("\n")
+        self.stream.flush()
+
+    def should_stop(self) -> bool:
+        return self._stop
+
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            self.stream.write(text + "\n")
+            self.stream.flush()
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command. ``configure`` adds its arguments, ``run`` does the work."""
+
+    help: str
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace, Workspace, Console], Outcome]
+
+
+COMMANDS: Registry[Command] = Registry("command")

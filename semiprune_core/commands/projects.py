@@ -1,0 +1,110 @@
+"""``new``, ``projects``, ``verify``: making projects, listing them, proving what they hold."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+from semiprune_core import line
+from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
+from semiprune_core.errors import SemiPruneError, WorkspaceError
+from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.pool import SIZES, PoolSettings
+from semiprune_core.sources import parse_source
+from semiprune_core.sources.base import SourceSpec
+from semiprune_core.verify import verify
+from semiprune_core.workspace import Workspace, slug_of
+
+
+def _configure_new(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="the new project's name")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        required=True,
+        metavar="SOURCE",
+        help="a folder, a ZIP, a CSV or Parquet manifest, an .npz, torchvision:NAME, or demo",
+    )
+    parser.add_argument("--root", help="the folder of a torchvision set, or of a manifest's relative paths")
+    parser.add_argument("--size", type=int, choices=SIZES, help="side of the training cache (default: by the images)")
+    parser.add_argument("--channels", type=int, choices=(1, 3), help="1 grey, 3 colour (default: by the images)")
+    parser.add_argument("--fit", choices=("crop", "pad", "stretch"), default="crop", help="how images become square")
+    parser.add_argument(
+        "--corrupt", type=float, metavar="SHARE", help="corrupt this share of the pool (the paper: 0.3)"
+    )
+    parser.add_argument(
+        "--longtail", type=float, metavar="FACTOR", help="exponential class sizes (the paper: 0.1, 0.01)"
+    )
+    parser.add_argument("--variant-seed", type=int, default=0, help="seed of --corrupt and --longtail")
+    parser.add_argument("--workers", type=int, default=0, help="decoding processes (default: one per core)")
+
+
+def _spec(args: argparse.Namespace) -> SourceSpec:
+    spec = parse_source(args.source)
+    options = {**spec.options, **({"root": args.root} if args.root else {})}
+    variants = []
+    if args.longtail is not None:
+        variants.append({"name": "longtail", "factor": args.longtail, "seed": args.variant_seed})
+    if args.corrupt is not None:
+        variants.append({"name": "corrupt", "share": args.corrupt, "seed": args.variant_seed})
+    return SourceSpec(spec.kind, spec.location, options, tuple(variants))
+
+
+def _new(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    pool = None
+    if args.size or args.channels:
+        pool = PoolSettings(size=args.size or 32, channels=args.channels or 3, fit=args.fit).to_json()
+    settings = ImportSettings(source=_spec(args).to_json(), pool=pool, n_workers=args.workers)
+    project = workspace.create(args.name, name=slug_of(args.name))
+    try:
+        artifact = import_source(project, settings, console)
+    except BaseException:
+        shutil.rmtree(project.folder)  # a project that never had images leaves nothing behind
+        raise
+    facts = artifact.facts
+    text = f"Project '{project.name}': {facts['n_images']:,} images"
+    if facts["n_problems"]:
+        text += f", {facts['n_problems']:,} files could not be used (listed on the Pool page and in problems.parquet)"
+    return Outcome(
+        {"project": project.name, "folder": str(project.folder), "artifact": artifact.id, **facts}, text + "."
+    )
+
+
+def _projects(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    found, lines = [], []
+    for name in workspace.names():
+        try:
+            project = workspace.project(name)
+            places = line.standing(project)
+        except SemiPruneError as error:
+            found.append({"name": name, "error": str(error)})
+            lines.append(f"{name}: {error}")
+            continue
+        done = [place.step.key for place in places if place.state == "done"]
+        following = line.next_step(project)
+        n_images = len(project.pool()) if project.has_pool() else 0
+        found.append({"name": name, "title": project.title, "images": n_images, "done": done, "next": following.key})
+        lines.append(f"{name}: {n_images:,} images, done: {', '.join(done) or 'nothing'}, next: {following.key}")
+    return Outcome(found, "\n".join(lines) or "No projects yet. Make one: semiprune new NAME --from demo")
+
+
+def _configure_verify(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", type=Path, help="an artifact's folder, an export, or a project's folder or name")
+
+
+def _verify(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    path = workspace.root / str(args.path) if str(args.path) in workspace else args.path
+    if not path.exists():
+        raise WorkspaceError(f"There is nothing at {path}. Name an artifact's folder, an export or a project.")
+    found = verify(path, console)
+    first = next((f"{name}: {said[0]}" for name, said in found.items() if said), None)
+    value = {"ok": first is None, "checked": list(found), "differences": {k: v for k, v in found.items() if v}}
+    if first is None:
+        return Outcome(value, f"Verified: {len(found)} of {len(found)} as their manifests say.")
+    return Outcome(value, f"Differs. {first}.", failed=True)
+
+
+COMMANDS.register("new")(Command("make a project from images", _configure_new, _new))
+COMMANDS.register("projects")(Command("list the projects and where each one stands", lambda parser: None, _projects))
+COMMANDS.register("verify")(Command("check artifacts against their manifests", _configure_verify, _verify))
