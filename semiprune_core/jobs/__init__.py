@@ -1,1 +1,35 @@
-"""Background jobs: a process and a folder each."""
+"""Background jobs: a process and a folder each; they survive a reload, a closed tab and a restart, and run once.
+
+submit() queues a job, supervise() starts it when its device is free, a :class:`Job` tells where it is.
+File locks decide who is alive and whose turn it is (see ``locks``), so the workspace must lie on a local disk.
+"""
+
+from __future__ import annotations
+
+from semiprune_core.jobs.context import JobContext
+from semiprune_core.jobs.job import Job, JobStatus, find_job, list_jobs
+from semiprune_core.jobs.kinds import JOB_KINDS
+from semiprune_core.jobs.states import DONE, FAILED, LOST, OVER, QUEUED, RESUMABLE, RUNNING, STATES, STOPPED
+from semiprune_core.jobs.supervisor import submit, supervise, supervise_forever, wait
+
+__all__ = [
+    "DONE",
+    "FAILED",
+    "JOB_KINDS",
+    "LOST",
+    "OVER",
+    "QUEUED",
+    "RESUMABLE",
+    "RUNNING",
+    "STATES",
+    "STOPPED",
+    "Job",
+    "JobContext",
+    "JobStatus",
+    "find_job",
+    "list_jobs",
+    "submit",
+    "supervise",
+    "supervise_forever",
+    "wait",
+]

@@ -1,0 +1,284 @@
+"""What a job's function is given, and how its run is written down from the first line to the last."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import errno
+import json
+import logging
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from semiprune_core import files
+from semiprune_core.errors import OutOfMemoryError, SemiPruneError
+from semiprune_core.jobs import job as jobs
+from semiprune_core.jobs import processes
+from semiprune_core.jobs.job import Job, JobStatus
+from semiprune_core.jobs.kinds import load_kind
+from semiprune_core.jobs.states import DONE, FAILED, RUNNING, STOPPED
+from semiprune_core.progress import Stopped
+from semiprune_core.workspace import Project
+
+LINE_SECONDS = 0.2  # at most five progress lines a second ...
+LINES_PER_PACE = 2000  # ... and half as many after each so many, so that a run of days stays a few megabytes
+STATUS_SECONDS = 0.5
+HEARTBEAT_SECONDS = 5.0
+SPEED_SECONDS = 30.0  # speed is measured over the last so many seconds
+LOG_BYTES = 4 << 20
+LOG_TAIL_BYTES = 1 << 20
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+class Speed:
+    """Units per second over the last ``SPEED_SECONDS``, and at least the last few reports where they are rarer."""
+
+    def __init__(self) -> None:
+        self._points: collections.deque[tuple[float, int]] = collections.deque()
+        self._total: int | None = None
+
+    def add(self, seconds: float, done: int, total: int) -> None:
+        if total != self._total or (self._points and done < self._points[-1][1]):  # a new phase counts afresh
+            self._points.clear()
+            self._total = total
+        if len(self._points) >= 2 and seconds - self._points[-2][0] < LINE_SECONDS:
+            self._points[-1] = (seconds, done)
+        else:
+            self._points.append((seconds, done))
+        while len(self._points) > 3 and seconds - self._points[0][0] > SPEED_SECONDS:
+            self._points.popleft()
+
+    def read(self) -> tuple[float | None, float | None]:
+        """(units per second, seconds left); None where nothing is known yet."""
+        if len(self._points) < 2 or self._total is None:
+            return None, None
+        (first, begun), (last, done) = self._points[0], self._points[-1]
+        if last <= first or done <= begun:
+            return None, None
+        speed = (done - begun) / (last - first)
+        return speed, max(0.0, (self._total - done) / speed)
+
+
+class JobContext:
+    """A job from the inside. It is a :class:`semiprune_core.progress.Progress`.
+
+    ``folder`` is the kind's own place, kept over a stop and a resume. With several processes every rank has a context:
+    rank 0 writes, the others only listen. Ranks see a stop request at different batches, so a distributed loop
+    must agree on :meth:`should_stop` (rank 0's answer broadcast) before it acts on it.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        *,
+        launch: str = "",
+        rank: int = 0,
+        world_size: int = 1,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.job = job
+        self.settings: Mapping[str, Any] = job.settings
+        self.pins: Mapping[str, str] = job.pins
+        self.device = job.device
+        self.folder: Path = job.work_folder
+        self.rank = rank
+        self.world_size = world_size
+        self.log = logging.getLogger(f"semiprune_core.job.{job.kind}")
+        name = processes.this_process()
+        self._status = dataclasses.replace(
+            job.stored_status(), launch=launch, pid=name.pid, process_start=name.start, boot=name.boot
+        )
+        self._note = os.open(job.folder / jobs.LEASE, os.O_RDWR | os.O_CLOEXEC)
+        self._stop = stop
+        self._stop_file = os.fspath(job.folder / jobs.STOP)
+        self._speed = Speed()
+        self._pending: dict[str, Any] | None = None
+        self._n_lines = 0
+        self._next_line = self._next_status = 0.0
+
+    @cached_property
+    def project(self) -> Project:
+        return self.job.project
+
+    @property
+    def attempt(self) -> int:
+        return self._status.attempt
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        """``done`` of ``total`` units are finished. Cheap; a full disk or a read-only folder is raised from here."""
+        if self.rank:
+            return
+        moment = time.monotonic()
+        done, total = int(done), int(total)
+        facts = {name: plain(value) for name, value in facts.items()}
+        self._speed.add(moment, done, total)
+        self._status = dataclasses.replace(self._status, done=done, total=total, facts={**self._status.facts, **facts})
+        earlier = self._pending or {}  # a fact that was told between two lines goes into the next one
+        stamp = {"time": round(time.time(), 3), "attempt": self.attempt, "done": done, "total": total}
+        self._pending = {**earlier, **facts, **stamp}
+        if moment >= self._next_line:
+            self._write_line(moment)
+        if moment >= self._next_status:
+            self._write_status(moment)
+
+    def should_stop(self) -> bool:
+        """Whether somebody asked for a stop: by the page, the command line or SIGTERM."""
+        if not self.rank and time.monotonic() >= self._next_status + HEARTBEAT_SECONDS:
+            self._write_status(time.monotonic())
+        return self._stop() or os.path.exists(self._stop_file)
+
+    def check_stop(self) -> None:
+        """Raise :class:`Stopped` where a stop was asked for: for work that has nothing to save."""
+        if self.should_stop():
+            raise Stopped
+
+    def _write_line(self, moment: float) -> None:
+        line = json.dumps(self._pending, ensure_ascii=False) + "\n"
+        path = self.job.folder / jobs.PROGRESS
+        with files.named_disk_errors(path), open(path, "ab", buffering=0) as file:
+            if not self._n_lines and _ends_torn(path):
+                line = "\n" + line  # the last attempt was killed in the middle of a line
+            file.write(line.encode("utf-8"))
+        self._pending = None
+        self._n_lines += 1
+        self._next_line = moment + LINE_SECONDS * 2 ** (self._n_lines // LINES_PER_PACE)
+
+    def _write_status(self, moment: float) -> None:
+        speed, seconds_left = self._speed.read()
+        self._status = dataclasses.replace(self._status, heartbeat=jobs.now(), speed=speed, seconds_left=seconds_left)
+        self.job.write_status(self._status)
+        self._next_status = moment + STATUS_SECONDS
+        shorten_log(self.job.folder)
+
+    def begin(self) -> None:
+        """Say that the work is under way."""
+        if not self.rank:
+            self._status = dataclasses.replace(
+                self._status, state=RUNNING, message="", error_code=None, started=jobs.now(), finished=None
+            )
+            self._write_status(time.monotonic())
+
+    def finish(self, result: Mapping[str, Any] | None) -> None:
+        if not self.rank and result is not None:
+            files.write_json(self.job.folder / jobs.RESULT, plain(dict(result)))
+
+    def end(self, state: str, message: str = "", error_code: str | None = None) -> JobStatus:
+        """Write the last line and the last status; where the disk refuses, leave a note in the lease."""
+        status = dataclasses.replace(self._status, heartbeat=jobs.now()).ended(state, message, error_code)
+        try:
+            if self.rank:
+                if state == FAILED:
+                    files.write_json(self.job.folder / f"rank-{self.rank}.json", status.to_json())
+                return status
+            if self._pending:
+                with contextlib.suppress(OSError, SemiPruneError):  # a point of a curve is not worth the job's end
+                    self._write_line(time.monotonic())
+            for failure in jobs.rank_failures(self.job.folder) if state != DONE else ():
+                status = status.ended(FAILED, failure["message"], failure["error_code"])
+            try:
+                self.job.write_status(status)
+            except (OSError, SemiPruneError) as error:
+                self.log.error("The last status could not be written: %s", error)
+                jobs.write_note(self._note, status)
+            return status
+        finally:
+            os.close(self._note)
+
+
+def run_job(context: JobContext) -> JobStatus:
+    """Run a job's function to its end, whatever that is, and write it down. Returns the last status."""
+    try:
+        context.begin()
+        context.check_stop()
+        context.finish(load_kind(context.job.kind)(context))
+    except Stopped:
+        context.log.info("Stopped on request.")
+        return context.end(STOPPED, "Stopped on request. Resume it to go on.")
+    except KeyboardInterrupt:
+        context.end(STOPPED, "Interrupted from the keyboard. Resume it to go on from its last checkpoint.")
+        raise
+    except BaseException as error:  # noqa: BLE001 - a job ends with a named cause, whatever was raised
+        named = name_error(error, context.job.folder)
+        context.log.error("The job failed.", exc_info=error)
+        return context.end(FAILED, str(named), named.code)
+    return context.end(DONE)
+
+
+def name_error(error: BaseException, folder: Path) -> SemiPruneError:
+    """The sentence and the code under which an error is shown."""
+    if isinstance(error, SemiPruneError):
+        return error
+    text = str(error)
+    is_torch_oom = type(error).__name__ == "OutOfMemoryError" or (
+        isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+    )
+    if isinstance(error, MemoryError) or is_torch_oom or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return OutOfMemoryError(
+            "The job ran out of memory. Choose a smaller batch, smaller images or a smaller network, "
+            "or close other programs, then retry it."
+        )
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+        try:
+            with files.named_disk_errors(Path(os.fsdecode(error.filename)) if error.filename else folder):
+                raise error
+        except SemiPruneError as named:
+            return named
+    return SemiPruneError(f"An unexpected {type(error).__name__} ended the job; see its log.", code="UNEXPECTED")
+
+
+def plain(value: Any) -> Any:
+    """``value`` as strict JSON can hold it: numpy scalars and arrays unwrapped, NaN and infinity as null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return os.fspath(value) if isinstance(value, Path) else value
+
+
+def shorten_log(folder: Path) -> None:
+    """Keep log.txt small while others write to it: its end moves to log.old.txt, itself is emptied in place."""
+    path = folder / jobs.LOG
+    with contextlib.suppress(FileNotFoundError):
+        size = path.stat().st_size
+        if size > LOG_BYTES:
+            with open(path, "r+b") as file:
+                file.seek(size - LOG_TAIL_BYTES)
+                files.write_bytes(folder / jobs.OLD_LOG, file.read())
+                file.truncate(0)
+
+
+def _ends_torn(path: Path) -> bool:
+    with open(path, "rb") as file:
+        if file.seek(0, os.SEEK_END) == 0:
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+@contextlib.contextmanager
+def log_to_folder(folder: Path) -> Iterator[None]:
+    """Send what the core says into the job's log for the block (for a job that runs inside another process)."""
+    core = logging.getLogger("semiprune_core")
+    handler = logging.FileHandler(folder / jobs.LOG, encoding="utf-8")
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    level = core.level
+    core.addHandler(handler)
+    if not core.isEnabledFor(logging.INFO):
+        core.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        core.setLevel(level)
+        core.removeHandler(handler)
+        handler.close()

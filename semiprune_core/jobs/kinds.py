@@ -1,0 +1,64 @@
+"""What a job can do, and where it is written down.
+
+A kind is a function ``run(context: JobContext) -> dict | None`` under a name in :data:`JOB_KINDS`. :data:`HOMES` says
+which module registers it, so that a kind is imported by the worker that runs it and by nobody else: importing
+``semiprune_core.jobs`` never imports torch. What a worker imports is decided here and never by a file of a job.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from semiprune_core.errors import UnknownNameError
+from semiprune_core.registry import Registry
+
+if TYPE_CHECKING:
+    from semiprune_core.jobs.context import JobContext
+
+JobFunction = Callable[["JobContext"], Mapping[str, Any] | None]
+
+JOB_KINDS: Registry[JobFunction] = Registry("job kind")
+
+
+class Home(NamedTuple):
+    """The module that registers a kind, and what must be known of it before that is imported."""
+
+    module: str
+    title: str
+    device: str = "cpu"
+
+
+HOMES: dict[str, Home] = {
+    "import": Home("semiprune_core.importing.job", "Import", device="io"),
+    "ssl": Home("semiprune_core.learning.jobs", "Train"),
+    "dynamics": Home("semiprune_core.learning.jobs", "Training dynamics"),
+    "search": Home("semiprune_core.learning.jobs", "Search"),
+    "evaluate": Home("semiprune_core.learning.jobs", "Evaluate"),
+    "map": Home("semiprune_core.embeddings.jobs", "Map"),
+    "export": Home("semiprune_core.export_job", "Export", device="io"),
+}
+
+
+def home_of(kind: str) -> Home:
+    """What is known of ``kind`` without importing it; an unknown name is refused with a suggestion."""
+    if kind in JOB_KINDS:
+        facts = JOB_KINDS.facts(kind)
+        return Home("", str(facts["title"]), str(facts.get("device", "cpu")))
+    if kind not in HOMES:
+        known = Registry[Home]("job kind")
+        for name in (*HOMES, *JOB_KINDS):
+            known.register(name)(Home("", name))
+        known[kind]  # raises, with the known names
+    return HOMES[kind]
+
+
+def load_kind(kind: str) -> JobFunction:
+    """The function of ``kind``, importing its home where that has not happened yet."""
+    if kind not in JOB_KINDS:
+        home = home_of(kind)
+        importlib.import_module(home.module)
+        if kind not in JOB_KINDS:
+            raise UnknownNameError(f"The module {home.module} does not register the job kind '{kind}'.")
+    return JOB_KINDS[kind]

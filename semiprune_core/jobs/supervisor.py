@@ -1,0 +1,225 @@
+"""The queue: who is dead, who may start, one at a time on each device.
+
+There is no server and no process that must live: any process may supervise at any time, several at once. The locks
+decide. A device is a lock file in ``<workspace>/.locks`` that the running job holds beside its lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import logging
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from semiprune_core import files
+from semiprune_core.checks import check_range
+from semiprune_core.errors import InvalidSettingError, JobError, SemiPruneError
+from semiprune_core.jobs import job as jobs
+from semiprune_core.jobs import launch, locks, processes
+from semiprune_core.jobs.context import JobContext, log_to_folder, plain, run_job
+from semiprune_core.jobs.job import Job, JobStatus, list_jobs
+from semiprune_core.jobs.kinds import home_of
+from semiprune_core.jobs.states import FAILED, QUEUED, RUNNING, STOPPED
+from semiprune_core.paths import shown
+from semiprune_core.workspace import Project, Workspace
+
+log = logging.getLogger(__name__)
+
+LOCKS = ".locks"
+DEVICE = re.compile(r"[a-z][a-z0-9_-]*(:[0-9]+)?(,[a-z][a-z0-9_-]*(:[0-9]+)?)*")
+WAIT_SECONDS = 0.05
+
+
+def submit(
+    project: Project,
+    kind: str,
+    settings: Mapping[str, Any],
+    *,
+    title: str | None = None,
+    device: str | None = None,
+    pins: Mapping[str, str] | None = None,
+    nproc: int = 1,
+    immediate: bool = False,
+) -> Job:
+    """Put a job into the queue; the next :func:`supervise` starts it when its device is free.
+
+    ``immediate`` runs it here and now, in this process, with the same files; how it ended is in its status.
+    Several devices are written with commas ("cuda:0,cuda:1") and are all taken at once.
+    """
+    home = home_of(kind)
+    device = device or home.device
+    if not DEVICE.fullmatch(device):
+        raise InvalidSettingError(f"device must be a name such as cpu, io or cuda:0; got '{shown(device)}'.")
+    check_range("nproc", nproc, low=1)
+    if immediate and nproc > 1:
+        raise InvalidSettingError(f"An immediate job runs in this one process; nproc must be 1, got {nproc}.")
+    spec = {
+        "kind": kind,
+        "title": title or home.title,
+        "settings": _json_settings(settings),
+        "device": device,
+        "pins": dict(pins or {}),
+        "nproc": nproc,
+    }
+    if immediate:
+        return _run_here(project, spec)
+    job, lease = jobs.create(project, spec, JobStatus(state=QUEUED))
+    os.close(lease)
+    return job
+
+
+def _json_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return json.loads(json.dumps(plain(settings), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InvalidSettingError(f"A job's settings must be plain JSON values: {error}.") from error
+
+
+def _run_here(project: Project, spec: Mapping[str, Any]) -> Job:
+    recognise_dead(project.workspace)
+    with contextlib.ExitStack() as stack:
+        devices = tuple(sorted(set(spec["device"].split(","))))
+        handles = _take_devices(project.workspace, devices)
+        if handles is None:
+            raise JobError(
+                f"The device {spec['device']} is busy with another job. Wait for it, stop it, or queue this one.",
+                code="DEVICE_BUSY",
+            )
+        for handle in handles:
+            stack.callback(os.close, handle)
+        job, lease = jobs.create(project, spec, JobStatus(state=RUNNING, started=jobs.now(), heartbeat=jobs.now()))
+        stack.callback(os.close, lease)
+        with log_to_folder(job.folder):
+            run_job(JobContext(job))
+    return job
+
+
+def supervise(workspace: Workspace) -> None:
+    """One pass: recognise dead jobs, then start what is queued, in order of creation, one running job per device.
+
+    Safe to call from many processes at once; a job is started by whoever gets its device's lock first.
+    """
+    launch.reap()
+    queued = recognise_dead(workspace)
+    taken: set[str] = set()
+    for job in sorted(queued, key=lambda job: job.id):
+        if taken.isdisjoint(job.devices):
+            with _logged(job):
+                _start_if_free(workspace, job)
+        taken.update(job.devices)  # whoever comes later waits behind this one
+
+
+def recognise_dead(workspace: Workspace) -> list[Job]:
+    """Write down what became of jobs whose process is gone, end what they left running; returns the queued ones."""
+    queued = []
+    for job in list_jobs(workspace):
+        with _logged(job):
+            state = job.stored_status().state
+            if state == QUEUED:
+                queued.append(job)
+            elif state == RUNNING:
+                _bury_if_dead(job)
+    return queued
+
+
+def _bury_if_dead(job: Job) -> None:
+    with job.lease() as mine:
+        status = job.stored_status()
+        if not mine or status.state != RUNNING:
+            return  # somebody works on it
+        n_left = processes.end_family(status.launch)  # data loaders and ranks that outlived their parent
+        if n_left:
+            log.warning("Ended %d processes that the dead job %s had left behind.", n_left, job.id)
+        job.write_status(job.epitaph(status))
+
+
+def _start_if_free(workspace: Workspace, job: Job) -> None:
+    handles = _take_devices(workspace, job.devices)
+    if handles is None:
+        return
+    with contextlib.ExitStack() as stack:
+        for handle in handles:
+            stack.callback(os.close, handle)  # only our copies: the worker keeps its own
+        lease = locks.try_lock(job.folder / jobs.LEASE)
+        if lease is None:
+            return
+        stack.callback(os.close, lease)
+        status = job.stored_status()
+        if status.state != QUEUED:
+            return  # started, and perhaps ended, since the list was made
+        if (job.folder / jobs.STOP).exists():
+            job.write_status(status.ended(STOPPED, "Stopped before it began."))
+            return
+        word = secrets.token_hex(16)
+        moment = jobs.now()
+        status = dataclasses.replace(
+            status, state=RUNNING, message="Starting.", started=moment, heartbeat=moment, launch=word
+        )
+        job.write_status(status)  # before the start: a worker that dies at birth is lost, not started for ever
+        try:
+            launch.start(job, word, (lease, *handles))
+        except OSError as error:
+            job.write_status(status.ended(FAILED, f"Its process could not be started: {error}.", "NOT_STARTED"))
+
+
+def _take_devices(workspace: Workspace, devices: tuple[str, ...]) -> tuple[int, ...] | None:
+    """Locks on all ``devices``, or None (and none held) where one of them is taken."""
+    folder = workspace.root / LOCKS
+    with files.named_disk_errors(folder):
+        folder.mkdir(exist_ok=True)
+        handles: list[int] = []
+        for device in devices:
+            handle = locks.try_lock(folder / f"{device}.lock")
+            if handle is None:
+                for earlier in handles:
+                    os.close(earlier)
+                return None
+            handles.append(handle)
+    return tuple(handles)
+
+
+@contextlib.contextmanager
+def _logged(job: Job) -> Any:
+    """One job that cannot be looked after must not keep the others waiting."""
+    try:
+        yield
+    except (SemiPruneError, OSError) as error:
+        if job.folder.exists():
+            log.warning("The job %s could not be looked after: %s", job.id, error)
+
+
+def wait(job: Job, timeout: float | None = None, *, watch: Callable[[JobStatus], None] | None = None) -> JobStatus:
+    """Wait until the job is over, supervising meanwhile; returns its status, which is not over after ``timeout``.
+
+    ``watch`` is told every status on the way.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while True:
+        supervise(job.workspace)
+        status = job.status()
+        if watch is not None:
+            watch(status)
+        if status.is_over or (deadline is not None and time.monotonic() >= deadline):
+            return status
+        time.sleep(WAIT_SECONDS)
+
+
+async def supervise_forever(workspace: Workspace, interval: float = 1.0) -> None:
+    """Supervise until cancelled, for the app's lifespan. An error is logged once, not raised, and tried again."""
+    last = ""
+    while True:
+        try:
+            await asyncio.to_thread(supervise, workspace)
+            last = ""
+        except Exception as error:  # noqa: BLE001 - logged below; the app must go on
+            if repr(error) != last:
+                log.error("Supervising the jobs failed; it is tried again.", exc_info=error)
+            last = repr(error)
+        await asyncio.sleep(interval)

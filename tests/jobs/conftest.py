@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from semiprune_core.jobs import launch, list_jobs
+from semiprune_core.workspace import Project, Workspace
+from tests.jobs import kinds  # noqa: F401 - registers the tests' kinds
+
+
+@pytest.fixture(autouse=True)
+def worker_with_test_kinds(monkeypatch):
+    monkeypatch.setattr(launch, "WORKER_MODULE", "tests.jobs.worker")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """A fresh workspace; whatever still runs in it at the end is ended."""
+    workspace = Workspace.open(tmp_path / "home")
+    yield workspace
+    for job in list_jobs(workspace):
+        job.kill()
+    launch.reap()
+
+
+@pytest.fixture
+def project(workspace) -> Project:
+    return workspace.create("Jobs")
