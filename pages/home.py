@@ -32,7 +32,7 @@ def card(project: Project) -> None:
     """One project: a row of its pictures, its place in the line, the next step."""
     with st.container(border=True):
         st.markdown(f"#### {literal(project.title)}")
-        running = next((job for job in jobs.list_jobs(project) if job.status().state in states.ACTIVE), None)
+        running = next((job for job in jobs.list_jobs(project) if job.status().state not in states.OVER), None)
         if not project.has_pool():
             if running is not None:
                 job_panel.show(running)

@@ -24,9 +24,9 @@ def watch_imports(project: Project) -> None:
     """Imports under way, and the last one if it did not end well."""
     found = jobs.list_jobs(project, "import")
     for job in found:
-        if job.status().state in states.ACTIVE:
+        if job.status().state not in states.OVER:
             job_panel.show(job)
-    if found and found[0].status().state not in states.ACTIVE:
+    if found and found[0].status().state in states.OVER:
         job_panel.ended(found[0], what="The import")
 
 
@@ -194,7 +194,7 @@ def main() -> None:
     projects.title(project, "Pool", "Every image of the project, in fixed order, each with a stable id.")
     watch_imports(project)
     if not project.has_pool():
-        if not any(job.status().state in states.ACTIVE for job in jobs.list_jobs(project, "import")):
+        if not any(job.status().state not in states.OVER for job in jobs.list_jobs(project, "import")):
             st.write("No images yet. Choose where they are.")
             add_images(project)
         return

@@ -14,7 +14,7 @@ from semiprune_core.workspace import Workspace
 def delete_project(workspace: Workspace, name: str) -> None:
     """Remove a project's folder with everything in it; refused while one of its jobs is under way."""
     project = workspace.project(name)
-    if any(job.status().state in states.ACTIVE for job in list_jobs(project)):
+    if any(job.status().state not in states.OVER for job in list_jobs(project)):
         raise WorkspaceError(f"A job of '{name}' is under way. Stop it first, then delete.", code="PROJECT_BUSY")
     trash = workspace.root / f".deleted-{name}-{secrets.token_hex(4)}"
     os.rename(project.folder, trash)

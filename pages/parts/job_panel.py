@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.parts.text import duration, literal
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.jobs import Job, states
+from semiprune_core.jobs import Job, JobStatus, states
 
 EVERY = 0.8
 
@@ -19,7 +19,7 @@ def show(job: Job) -> None:
 @st.fragment(run_every=EVERY)
 def _watch(job: Job) -> None:
     status = job.status()
-    if status.state in states.ENDED:
+    if status.state in states.OVER:
         if st.session_state.get(f"job_seen_{job.id}") != (status.state, status.attempt):
             st.session_state[f"job_seen_{job.id}"] = (status.state, status.attempt)
             st.rerun()
@@ -38,7 +38,7 @@ def _watch(job: Job) -> None:
                 st.code(job.log_tail(40) or "Nothing yet.", language=None)
 
 
-def _sentence(status: states.JobStatus) -> str:
+def _sentence(status: JobStatus) -> str:
     if not status.total:
         return "Starting"
     unit = status.facts.get("unit", "steps")

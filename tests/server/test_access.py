@@ -1,0 +1,121 @@
+"""The doors: host names, password, headers, cross-site writes."""
+
+import base64
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from semiprune_core.server.access import Access, AccessError, browser_token, check_address, check_write
+from semiprune_core.workspace import Workspace
+
+
+HOST = {"host": "localhost:8501"}  # the test client says "testserver" to WebSockets
+
+
+def client(**options):
+    async def hello(request):
+        return PlainTextResponse("hello")
+
+    async def socket(websocket):
+        await websocket.accept()
+        await websocket.send_text("hello")
+        await websocket.close()
+
+    app = Starlette(
+        routes=[Route("/", hello), WebSocketRoute("/ws", socket)], middleware=[Middleware(Access, **options)]
+    )
+    return TestClient(app, base_url="http://localhost:8501")
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8501", "127.0.0.1:9", "[::1]:8501", "LOCALHOST"])
+def test_loopback_names_are_answered(host):
+    assert client().get("/", headers={"host": host}).text == "hello"
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8501", "localhost.evil.example", "127.0.0.1.evil.example", ""]
+)
+def test_other_host_names_are_refused(host):
+    assert client().get("/", headers={"host": host}).status_code == 421
+
+
+def test_a_foreign_host_opens_no_websocket():
+    with pytest.raises(WebSocketDisconnect), client().websocket_connect("/ws", headers={"host": "evil.example"}):
+        pass
+
+
+def test_named_hosts_are_answered(monkeypatch):
+    monkeypatch.setenv("SEMIPRUNE_ALLOWED_HOSTS", "studio.example.com, other.example")
+    assert client().get("/", headers={"host": "studio.example.com"}).text == "hello"
+
+
+def test_every_answer_carries_the_security_headers():
+    headers = client().get("/").headers
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "object-src 'none'" in headers["Content-Security-Policy"]
+    assert headers["X-Frame-Options"] == "SAMEORIGIN"
+
+
+def basic(password):
+    return {"authorization": "Basic " + base64.b64encode(f"anyone:{password}".encode()).decode()}
+
+
+def test_the_password_stands_before_pages_and_websockets():
+    guarded = client(password="s3cret:ä")
+    assert guarded.get("/").status_code == 401
+    assert guarded.get("/", headers=basic("wrong")).status_code == 401
+    assert guarded.get("/", headers={"authorization": "Basic !!!"}).status_code == 401
+    assert guarded.get("/", headers=basic("s3cret:ä")).text == "hello"
+    with pytest.raises(WebSocketDisconnect), guarded.websocket_connect("/ws", headers=HOST):
+        pass
+    with guarded.websocket_connect("/ws", headers=HOST | basic("s3cret:ä")) as socket:
+        assert socket.receive_text() == "hello"
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "", None, "192.0.2.7", "studio.example.com"])
+def test_serving_beyond_this_machine_needs_a_password(address):
+    with pytest.raises(AccessError, match="without a login"):
+        check_address(address, None)
+    check_address(address, "s3cret")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.8.8.8"])
+def test_loopback_needs_none(address):
+    check_address(address, None)
+
+
+@pytest.mark.parametrize(
+    "origin, token, allowed",
+    [
+        ("http://localhost:8501", "right", True),
+        (None, "right", True),
+        ("http://evil.example", "right", False),
+        ("http://localhost:9999", "right", False),
+        ("null", "right", False),
+        ("http://localhost:8501", "wrong", False),
+        ("http://localhost:8501", "", False),
+    ],
+)
+def test_a_write_needs_our_origin_and_our_token(tmp_path, origin, token, allowed):
+    workspace = Workspace.open(tmp_path)
+
+    def write(request):
+        try:
+            check_write(request, workspace)
+        except AccessError as error:
+            return PlainTextResponse(str(error), status_code=403)
+        return PlainTextResponse("written")
+
+    headers = {"x-semiprune-token": browser_token(workspace) if token == "right" else token}
+    headers |= {"origin": origin} if origin else {}
+    app = TestClient(Starlette(routes=[Route("/", write, methods=["POST"])]), base_url="http://localhost:8501")
+    assert (app.post("/", headers=headers).status_code == 200) is allowed
+
+
+def test_two_installations_have_different_tokens(tmp_path):
+    assert browser_token(Workspace.open(tmp_path / "a")) != browser_token(Workspace.open(tmp_path / "b"))

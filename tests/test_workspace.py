@@ -1,0 +1,109 @@
+"""Projects are folders with a name that cannot hurt."""
+
+import json
+import stat
+
+import pytest
+
+from semiprune_core import migrations
+from semiprune_core.errors import MissingStepError, WorkspaceError
+from semiprune_core.workspace import Workspace, slug_of
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace.open(tmp_path / "home")
+
+
+def test_a_project_is_made_and_found_again(workspace):
+    made = workspace.create("My Clothing Photos!")
+    assert made.name == "my-clothing-photos"
+    assert workspace.project(made.name).title == "My Clothing Photos!"
+    assert [project.name for project in workspace] == ["my-clothing-photos"]
+
+
+def test_the_same_title_twice_gives_two_projects(workspace):
+    assert [workspace.create("Photos").name for _ in range(3)] == ["photos", "photos-2", "photos-3"]
+
+
+def test_a_taken_name_is_refused_when_asked_for(workspace):
+    workspace.create("Photos", name="photos")
+    with pytest.raises(WorkspaceError, match="already"):
+        workspace.create("Photos", name="photos")
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "A", "con", "-a", "a" * 65, ".hidden", "secret", "a\n", "ä"])
+def test_names_that_could_hurt_are_refused(workspace, name):
+    with pytest.raises(WorkspaceError, match="project's name"):
+        workspace.create("Photos", name=name)
+    assert name not in workspace
+
+
+@pytest.mark.parametrize("title", ["日本", "!!!", "CON", "..", "a" * 300, "\u202egnp", "=cmd()"])
+def test_any_title_gets_a_safe_folder(workspace, title):
+    project = workspace.create(title)
+    assert project.folder.parent == workspace.root
+    assert project.title == title
+
+
+def test_an_empty_title_is_refused(workspace):
+    with pytest.raises(WorkspaceError, match="needs a name"):
+        workspace.create(" \n ")
+
+
+def test_an_unknown_project_is_named_with_the_known_ones(workspace):
+    workspace.create("Photos")
+    with pytest.raises(WorkspaceError, match="no project '../etc'. Known: photos"):
+        workspace.project("../etc")
+
+
+def test_the_secret_is_random_and_private(tmp_path):
+    first, second = Workspace.open(tmp_path / "a"), Workspace.open(tmp_path / "b")
+    assert first.secret == first.secret != second.secret
+    assert stat.S_IMODE((first.root / "secret").stat().st_mode) == 0o600
+
+
+def test_a_project_without_images_says_so(workspace):
+    with pytest.raises(MissingStepError, match="no images yet"):
+        workspace.create("Photos").pool()
+
+
+def test_a_newer_schema_is_refused_untouched(workspace):
+    project = workspace.create("Photos")
+    path = project.folder / "project.json"
+    text = json.dumps({**json.loads(path.read_text()), "schema": 99})
+    path.write_text(text)
+    with pytest.raises(WorkspaceError, match="newer SemiPrune Studio"):
+        workspace.project("photos")
+    assert path.read_text() == text
+
+
+def test_migrations_run_in_order_and_are_recorded(workspace, monkeypatch):
+    project = workspace.create("Photos")
+    ran = []
+    monkeypatch.setattr(migrations, "STEPS", {2: lambda folder: ran.append(2), 3: lambda folder: ran.append(3)})
+    assert workspace.project("photos").config["schema"] == 3
+    workspace.project("photos")
+    assert ran == [2, 3]
+    assert project.name == "photos"
+
+
+def test_an_interrupted_migration_goes_on_where_it_stopped(workspace, monkeypatch):
+    workspace.create("Photos")
+    ran = []
+
+    def third(folder):
+        ran.append(3)
+        if len(ran) == 2:
+            raise OSError("power cut")
+
+    monkeypatch.setattr(migrations, "STEPS", {2: lambda folder: ran.append(2), 3: third})
+    with pytest.raises(OSError, match="power cut"):
+        workspace.project("photos")
+    assert workspace.project("photos").config["schema"] == 3
+    assert ran == [2, 3, 3]
+
+
+def test_slugs_are_short_and_plain():
+    assert slug_of("A" * 200) == "a" * 64
+    assert slug_of("x--y  z") == "x-y-z"
