@@ -15,7 +15,13 @@ from pathlib import Path, PurePosixPath
 
 from semiprune_core.errors import UnsafePathError
 
-URL = re.compile(r"^[a-z][a-z0-9+.-]*://|^\\\\|^//", re.IGNORECASE)
+URL = re.compile(
+    r"^\s*(?:[a-z][a-z0-9+.-]*:[\\/]{2}"  # any scheme://
+    r"|(?:https?|ftps?|file|data|blob|javascript|s3|gs|smb|nfs):"
+    r"|[\\/]{2}"  # \\\\host\share, //host/share
+    r"|\d{1,3}(?:\.\d{1,3}){3}(?:[:\\/]|$))",  # 169.254.169.254/...
+    re.IGNORECASE,
+)
 ROOTS_VARIABLE = "SEMIPRUNE_ROOTS"
 
 
@@ -36,7 +42,7 @@ class PathGuard:
             )
         if "\0" in text:
             raise UnsafePathError(f"{shown(text)} holds a NUL character and cannot be a path.")
-        joined = Path(text).expanduser() if base is None else base / text
+        joined = os.path.expanduser(text) if base is None else os.path.join(base, text)
         real = Path(os.path.realpath(joined))
         if not any(is_inside(real, root) for root in self.roots):
             allowed = ", ".join(str(root) for root in self.roots)

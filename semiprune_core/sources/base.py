@@ -29,10 +29,15 @@ class FileAt:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveMember:
-    """A member of a ZIP archive that was checked as a whole."""
+    """A member of a ZIP archive that was checked as a whole; a worker reads it without listing the archive again."""
 
     archive: str
     name: str
+    offset: int
+    compressed: int
+    size: int
+    method: int
+    crc: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,10 @@ class SourceSpec:
 
 
 class Source(Protocol):
-    """An opened source. ``problems`` fills while entries are listed (bad manifest rows, unreadable folders, ...)."""
+    """An opened source. ``problems`` fills while entries are counted or listed (bad rows, unreadable folders, ...).
+
+    Each pass starts the list anew.
+    """
 
     origin: Origin
     """``file``: originals stay where they are; ``packed``: the import keeps a copy of each original."""

@@ -1,0 +1,393 @@
+"""The one place that decodes images, and what is made of them: hashes, training images, thumbnails.
+
+How a picture becomes pixels is stated here and recorded per image (``Decoded.converted``):
+
+    EXIF orientation   applied
+    alpha              composited on white (palette and colour-key transparency too); an opaque one is just dropped
+    palette, CMYK, YCbCr   to RGB
+    1-bit              to grey, 0 and 255
+    16-bit             the upper eight bits (division by 256)
+    32-bit and float   stretched from their own smallest to their own largest value, 0 to 255; NaN is black
+    several frames     the first one
+
+The content hash is taken over the pixels as decoded. A grey picture and an RGB copy of it differ in their channel
+count and are two contents.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import struct
+import threading
+import warnings
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from semiprune_core.checks import check_choice
+from semiprune_core.errors import SourceError
+from semiprune_core.paths import shown
+
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "DIB", "GIF", "TIFF", "PPM")
+MAX_PIXELS = 50_000_000
+MIN_SIDE = 4
+CRISP_SIDE = 64
+"""Thumbnails of images up to this long side are lossless, so that small pictures stay crisp."""
+JPEG_QUALITY = 80
+REDUCING_GAP = 2.0
+FITS = ("crop", "pad", "stretch")
+
+# What Pillow's decoders raise on damaged bytes, found by mutating files of every format (tests/test_images.py).
+DAMAGE = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    AssertionError,
+    ArithmeticError,
+    EOFError,
+    RuntimeError,
+    struct.error,
+    zlib.error,
+)
+ORIENTATION = 0x0112
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+MAGIC = (
+    (b"%PDF", "a PDF document"),
+    (b"MZ", "a Windows program"),
+    (b"\x7fELF", "a Linux program"),
+    (b"#!", "a script"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"PK\x05\x06", "a ZIP archive"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"Rar!", "a RAR archive"),
+    (b"%!PS", "a PostScript file"),
+    (b"\xc5\xd0\xd3\xc6", "a PostScript file"),
+    (b"8BPS", "a Photoshop file"),
+    (b"\x00\x00\x01\x00", "a Windows icon"),
+    (b"\x93NUMPY", "a NumPy array"),
+    (b"\x80\x04\x95", "a Python pickle"),
+    (b"SIMPLE  =", "a FITS file"),
+    (b"OggS", "an Ogg file"),
+    (b"ID3", "an MP3 file"),
+    (b"{", "a JSON text"),
+)
+IMAGE_MAGIC = (
+    (b"\xff\xd8\xff", "JPEG"),
+    (b"\x89PNG\r\n\x1a\n", "PNG"),
+    (b"GIF87a", "GIF"),
+    (b"GIF89a", "GIF"),
+    (b"BM", "BMP"),
+    (b"II*\0", "TIFF"),
+    (b"MM\0*", "TIFF"),
+    (b"P4", "PPM"),
+    (b"P5", "PPM"),
+    (b"P6", "PPM"),
+)
+_quiet_lock = threading.Lock()  # the interpreter's warning filters are one for all threads
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """One picture. ``mode`` and ``format`` are as in the file, ``converted`` says in words what had to be changed."""
+
+    image: Image.Image
+    """Mode RGB or L, loaded; what :func:`fit` and :func:`thumbnail` take fastest."""
+    mode: str
+    format: str
+    converted: str | None = None
+
+    @cached_property
+    def pixels(self) -> np.ndarray:
+        """(H, W, 3) uint8 RGB, or (H, W) uint8 for pictures that are grey in their file. Read-only."""
+        pixels = np.asarray(self.image)
+        pixels.setflags(write=False)
+        return pixels
+
+
+def decode(data: bytes, *, name: str) -> Decoded:
+    """Decode one image file; ``name`` is for messages. Every way to fail is a :class:`SourceError` with a code."""
+    with _quiet(), _named(data, name):
+        image = Image.open(io.BytesIO(data), formats=FORMATS)
+        mode, kind, size = image.mode, str(image.format), image.size
+        _check_size(size, name)
+        said = []
+        if kind != "JPEG" and getattr(image, "is_animated", False):
+            said.append("first frame of several")
+        if len(image.tile) > 0 and "16" in str(image.tile[0].args) and mode in ("RGB", "RGBA", "LA"):
+            said.append("16 to 8 bits")
+        turned_by_pillow = kind == "TIFF" and image.getexif().get(ORIENTATION, 1) in TURNS
+        image.load()
+        if image.mode != "RGB" or "transparency" in image.info:
+            image, words = _to_grey_or_rgb(image, name)
+            said += words
+        if turned_by_pillow:
+            said.append("EXIF rotated")
+        elif kind != "TIFF" and (turn := _orientation(image)) is not None:
+            image = image.transpose(turn)
+            said.append("EXIF rotated")
+        image.info = {}  # the file's own notes (transparency, profiles, comments) go no further
+    return Decoded(image, mode, kind, "; ".join(said) or None)
+
+
+def from_array(array: np.ndarray, *, name: str = "array") -> Decoded:
+    """A picture from a uint8 array (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); the fourth channel is alpha."""
+    if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)):
+        raise SourceError(
+            f"{shown(name)} has type {array.dtype} and shape {array.shape}. "
+            "An image must be uint8 of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4).",
+            code="ARRAY_SHAPE",
+        )
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
+    _check_size((array.shape[1], array.shape[0]), name)
+    image = Image.fromarray(np.ascontiguousarray(array))
+    if image.mode in ("L", "RGB"):
+        return Decoded(image, image.mode, "array")
+    flat, words = _to_grey_or_rgb(image, name)
+    return Decoded(flat, image.mode, "array", "; ".join(words) or None)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Pillow's warnings stay inside; the one about decompression bombs is an error."""
+    with _quiet_lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        yield
+
+
+@contextlib.contextmanager
+def _named(data: bytes, name: str) -> Iterator[None]:
+    """Give whatever a decoder raises on hostile bytes its name."""
+    try:
+        yield
+    except SourceError:
+        raise
+    except UnidentifiedImageError as error:
+        raise _not_an_image(data, name) from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise SourceError(
+            f"{shown(name)} has far more than the {MAX_PIXELS / 1e6:g} megapixels that are allowed "
+            f"({str(error).split(',')[0]}). Make it smaller.",
+            code="IMAGE_TOO_MANY_PIXELS",
+        ) from error
+    except MemoryError as error:
+        raise SourceError(
+            f"{shown(name)} needs more memory to decode than there is. Make it smaller, or leave it out.",
+            code="IMAGE_TOO_MANY_PIXELS",
+        ) from error
+    except DAMAGE as error:
+        if isinstance(error, EOFError) or "truncated" in str(error).lower():
+            raise SourceError(
+                f"{shown(name)} ends too early: {len(data)} bytes are there, the rest is missing. "
+                "Copy it again from where it came.",
+                code="IMAGE_TRUNCATED",
+            ) from error
+        raise _damaged(name, str(error)) from error
+
+
+def _damaged(name: str, reason: str) -> SourceError:
+    return SourceError(
+        f"{shown(name)} is damaged and cannot be decoded ({shown(reason, 80) or 'no reason given'}). "
+        "Replace it, or leave it out.",
+        code="IMAGE_DAMAGED",
+    )
+
+
+def _check_size(size: tuple[int, int], name: str) -> None:
+    width, height = size
+    if width * height > MAX_PIXELS:
+        raise SourceError(
+            f"{shown(name)} has {width} x {height} = {width * height / 1e6:.0f} megapixels, "
+            f"more than the {MAX_PIXELS / 1e6:g} allowed. Make it smaller.",
+            code="IMAGE_TOO_MANY_PIXELS",
+        )
+    if min(width, height) < MIN_SIDE:
+        raise SourceError(
+            f"{shown(name)} is {width} x {height} pixels; at least {MIN_SIDE} on each side are needed. Leave it out.",
+            code="IMAGE_TOO_SMALL",
+        )
+
+
+def kind_of(data: bytes) -> str:
+    """What bytes look like that are not one of our image formats, in words."""
+    head = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if not data:
+        return "an empty file"
+    if not data.strip(b"\0"):
+        return "a file of zero bytes only"
+    if head.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<script")):
+        return "an HTML page"
+    if b"<svg" in head:
+        return "an SVG drawing"
+    if head.startswith((b"<?xml", b"<")):
+        return "an XML or HTML text"
+    if data[4:8] == b"ftyp":
+        return "a HEIC, AVIF or video file"
+    if data[:4] == b"RIFF":
+        return "a WAV or AVI file"
+    for start, words in MAGIC:
+        if data.startswith(start):
+            return words
+    if all(32 <= byte < 127 or byte in (9, 10, 13) for byte in data[:256]):
+        return "a text"
+    return "of an unknown kind"
+
+
+def _not_an_image(data: bytes, name: str) -> SourceError:
+    for start, kind in IMAGE_MAGIC:
+        if data.startswith(start):
+            return _damaged(name, f"it begins like {kind}, but its header makes no sense")
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return _damaged(name, "it begins like WEBP, but its header makes no sense")
+    return SourceError(
+        f"{shown(name)} is not an image but {kind_of(data)}. Readable are JPEG, PNG, WebP, BMP, GIF, TIFF and PPM.",
+        code="NOT_AN_IMAGE",
+    )
+
+
+def _orientation(image: Image.Image) -> Image.Transpose | None:
+    """How EXIF says the picture must be turned; a damaged EXIF block says nothing."""
+    if "exif" not in image.info:
+        return None
+    try:
+        return TURNS.get(image.getexif().get(ORIENTATION, 1))
+    except DAMAGE:
+        return None
+
+
+def _to_grey_or_rgb(image: Image.Image, name: str) -> tuple[Image.Image, list[str]]:
+    """The picture in mode L or RGB, and what was done to it."""
+    mode, said, info = image.mode, [], image.info
+    if mode.startswith("I;16"):
+        values = np.asarray(image.convert("I") if mode != "I;16" else image)
+        image, said = Image.fromarray((values >> 8).clip(0, 255).astype(np.uint8)), ["16 to 8 bits"]
+    elif mode in ("I", "F"):
+        image = Image.fromarray(_stretched(np.asarray(image)))
+        said = [f"{'32-bit' if mode == 'I' else 'float'} stretched to 8 bits"]
+    elif mode == "1":
+        image, said = image.convert("L"), ["1-bit to grey"]
+    elif "transparency" in info or mode in ("LA", "La", "PA", "RGBA", "RGBa"):
+        if mode in ("P", "PA"):
+            said.append("palette to RGB")
+        image = image.convert("LA" if mode in ("L", "LA", "La") else "RGBA")
+        image, was_clear = _on_white(image)
+        said += ["alpha on white"] if was_clear else []
+    elif mode == "P":
+        image, said = image.convert("RGB"), ["palette to RGB"]
+    elif mode in ("CMYK", "YCbCr", "HSV", "RGBX"):
+        image, said = image.convert("RGB"), [f"{mode} to RGB"]
+    elif mode not in ("L", "RGB"):
+        raise SourceError(
+            f"{shown(name)} has the colour mode {mode}, which is not supported. Save it as RGB.",
+            code="IMAGE_MODE_UNSUPPORTED",
+        )
+    image.info = info
+    return image, said
+
+
+def _on_white(image: Image.Image) -> tuple[Image.Image, bool]:
+    """An LA or RGBA picture on white paper, and whether any of the paper shows."""
+    alpha = image.getchannel("A")
+    colour = image.convert(image.mode[:-1])
+    if alpha.getextrema() == (255, 255):
+        return colour, False
+    paper = Image.new(colour.mode, colour.size, "white")
+    return Image.composite(colour, paper, alpha), True
+
+
+def _stretched(values: np.ndarray) -> np.ndarray:
+    """(H, W) numbers to uint8, smallest finite one to 0, largest to 255; constant pictures and NaN to 0."""
+    values = values.astype(np.float64)
+    finite = np.isfinite(values)
+    low, high = (values[finite].min(), values[finite].max()) if finite.any() else (0.0, 0.0)
+    if high <= low:
+        return np.zeros(values.shape, dtype=np.uint8)
+    values = np.nan_to_num(values, nan=low, posinf=high, neginf=low)
+    # Halved first: the difference of two floats near the largest one would overflow.
+    return np.rint((values / 2 - low / 2) / (high / 2 - low / 2) * 255).astype(np.uint8)
+
+
+def content_hash(pixels: np.ndarray) -> bytes:
+    """16 bytes that name a picture's content: SHA-256, cut, over its shape and pixels. (H, W) and (H, W, 1) agree."""
+    channels = pixels.shape[2] if pixels.ndim == 3 else 1
+    digest = hashlib.sha256(struct.pack("<3I", pixels.shape[0], pixels.shape[1], channels))
+    digest.update(np.ascontiguousarray(pixels).data)
+    return digest.digest()[:16]
+
+
+def _as_image(picture: np.ndarray | Image.Image) -> Image.Image:
+    if isinstance(picture, Image.Image):
+        return picture
+    if picture.ndim == 3 and picture.shape[2] == 1:
+        picture = picture[:, :, 0]
+    return Image.fromarray(picture)
+
+
+def fit(picture: np.ndarray | Image.Image, size: int, channels: int, how: str) -> np.ndarray:
+    """The training image (size, size, channels) uint8 of pixels (H, W[, 3]) or of ``Decoded.image``, which is faster.
+
+    ``crop`` takes the middle square, ``pad`` adds black bars, ``stretch`` changes the proportions. Bilinear with
+    antialiasing; large pictures are box-reduced first as far as quality allows.
+    """
+    check_choice("fit", how, FITS)
+    image = _as_image(picture)
+    width, height = image.size
+    if how == "pad" and width != height:
+        scale = size / max(width, height)
+        inner = (max(1, round(width * scale)), max(1, round(height * scale)))
+        small = Image.new(image.mode, (size, size))
+        resized = image.resize(inner, Image.Resampling.BILINEAR, reducing_gap=REDUCING_GAP)
+        small.paste(resized, ((size - inner[0]) // 2, (size - inner[1]) // 2))
+    else:
+        side = min(width, height)
+        left, top = (width - side) / 2, (height - side) / 2
+        box = (left, top, left + side, top + side) if how == "crop" else None
+        small = image.resize((size, size), Image.Resampling.BILINEAR, box=box, reducing_gap=REDUCING_GAP)
+    wanted = "L" if channels == 1 else "RGB"
+    if small.mode != wanted:
+        small = small.convert(wanted)
+    return np.asarray(small).reshape(size, size, channels)
+
+
+def thumbnail(picture: np.ndarray | Image.Image, long_side: int = 192) -> bytes:
+    """An encoded small view: PNG for images up to 64 pixels, which stay as they are, JPEG for larger ones."""
+    image = _as_image(picture)
+    longest = max(image.size)
+    if longest <= min(CRISP_SIDE, long_side):
+        return _encoded(image, "PNG", compress_level=1)
+    if longest > long_side:
+        size = (max(1, round(image.width * long_side / longest)), max(1, round(image.height * long_side / longest)))
+        image = image.resize(size, Image.Resampling.BILINEAR, reducing_gap=REDUCING_GAP)
+    return _encoded(image, "JPEG", quality=JPEG_QUALITY)
+
+
+def encode_png(picture: np.ndarray | Image.Image) -> bytes:
+    """A lossless file of the pixels, for originals that came as arrays."""
+    return _encoded(_as_image(picture), "PNG", compress_level=1)
+
+
+def _encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
