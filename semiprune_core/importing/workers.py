@@ -94,8 +94,8 @@ def decode_chunk(
                 chunk.problems.append(Problem(entry.path, error.code, str(error)))
                 continue
             chunk.rows.append(_row(entry, decoded, data))
-            cached.append(images.fit(decoded.pixels, settings.size, settings.channels, settings.fit))
-            chunk.thumbs.append(images.thumbnail(decoded.pixels, THUMBNAIL_SIDE))
+            cached.append(images.fit(decoded.image, settings.size, settings.channels, settings.fit))
+            chunk.thumbs.append(images.thumbnail(decoded.image, THUMBNAIL_SIDE))
             if chunk.spool is not None:
                 chunk.original_sizes.append(spool.write(data))
     shape = (len(cached), settings.size, settings.size, settings.channels)

@@ -13,7 +13,6 @@ from starlette.websockets import WebSocketDisconnect
 from semiprune_core.server.access import Access, AccessError, browser_token, check_address, check_write
 from semiprune_core.workspace import Workspace
 
-
 HOST = {"host": "localhost:8501"}  # the test client says "testserver" to WebSockets
 
 
