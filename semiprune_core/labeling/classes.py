@@ -135,7 +135,7 @@ def read_class_list(text: str) -> list[NewClass]:
 
 
 def read_class_csv(text: str) -> list[NewClass]:
-    """Classes of a CSV with a header: ``name`` (or ``class`` or ``label``), optional ``colour`` (or ``color``), ``key``.
+    """Classes of a CSV with a header: ``name`` (or ``class``, ``label``), optional ``colour`` (or ``color``), ``key``.
 
     A name that comes twice counts once, so a table of labels works too.
     """

@@ -37,8 +37,8 @@ URL_VARIABLE = "SEMIPRUNE_DATABASE_URL"
 BUSY_TIMEOUT_S = 10.0
 GIVE_UP_S = 40.0
 NETWORK_FILESYSTEMS = frozenset(
-    "nfs nfs4 cifs smb3 smbfs ncpfs afs ceph glusterfs lustre beegfs gpfs davfs ocfs2 gfs2 vboxsf "
-    "fuse.sshfs fuse.glusterfs fuse.rclone fuse.s3fs fuse.davfs2 fuse.ceph fuse.curlftpfs fuse.smbnetfs".split()
+    ("nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "ceph", "glusterfs", "lustre", "beegfs", "gpfs", "davfs")
+    + ("vboxsf", "fuse.sshfs", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.ceph", "fuse.smbnetfs")
 )
 _BUSY_STATES = {"55P03", "40P01", "40001"}  # PostgreSQL: lock not available, deadlock, serialization failure
 
@@ -146,10 +146,9 @@ class Database:
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
         """A read transaction: all its queries see one moment."""
-        with self._named_errors():
-            options: dict[str, Any] = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
-            with self.engine.connect().execution_options(**options) as connection, connection.begin():
-                yield connection
+        options: dict[str, Any] = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        with self._named_errors(), self._connect(**options) as connection, connection.begin():
+            yield connection
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` in one write transaction and return what it returned once it is committed.
@@ -161,16 +160,17 @@ class Database:
         pause = 0.01
         while True:
             try:
-                with self._named_errors():
-                    with self.engine.connect().execution_options(immediate=True) as connection:
-                        with connection.begin():
-                            result = work(connection)
-                    return result
+                with self._named_errors(), self._connect(immediate=True) as connection, connection.begin():
+                    result = work(connection)
+                return result
             except ConflictError as error:
                 if error.code != "STORE_BUSY" or time.monotonic() + pause > deadline:
                     raise
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(2 * pause, 0.5)
+
+    def _connect(self, **options: Any) -> Connection:
+        return self.engine.connect().execution_options(**options)
 
     @contextlib.contextmanager
     def _named_errors(self) -> Iterator[None]:

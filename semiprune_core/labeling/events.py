@@ -8,8 +8,8 @@ An event is one of
     undo, redo         take back an earlier event of the same annotator, or bring it back; a ``target`` in a group
                        (a bulk action) stands for the whole group
 
-What holds now on a *place* (image, round, holder) is its last event that is not undone. In the rounds "label" and "flag"
-each annotator holds a place of their own; in "review" and "settle" there is one place for all.
+What holds now on a *place* (image, round, holder) is its last event that is not undone. In the rounds "label" and
+"flag" each annotator holds a place of their own; in "review" and "settle" there is one place for all.
 The *version* of a place is the id of the last event that touched it, "" before the first: a browser knows the ids
 of its own events, so it can name the version it has seen without waiting for an answer.
 """
