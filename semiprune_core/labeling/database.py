@@ -161,8 +161,7 @@ class Database:
         while True:
             try:
                 with self._named_errors(), self._connect(immediate=True) as connection, connection.begin():
-                    result = work(connection)
-                return result
+                    return work(connection)
             except ConflictError as error:
                 if error.code != "STORE_BUSY" or time.monotonic() + pause > deadline:
                     raise
