@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -110,7 +110,7 @@ def decode_text(data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise InvalidDataError(
-            f"The file is not UTF-8: line {line} holds the byte 0x{data[error.start]:02x}. Save it as UTF-8 and try again.",
+            f"The file is not UTF-8: line {line} holds the byte 0x{data[error.start]:02x}. Save it as UTF-8.",
             code="CSV_ENCODING",
         ) from error
 
@@ -379,8 +379,7 @@ def _is_class_name(text: str) -> bool:
 def _known_name(label: str, known: Iterable[str]) -> str:
     """The class a cell means: as written, or without the apostrophe of the spreadsheet CSV."""
     name = unicodedata.normalize("NFC", label).strip()
-    plain = label[1:] if label.startswith("'") and label[1:].startswith(FORMULA_STARTS) else label
-    return unicodedata.normalize("NFC", plain).strip() if name not in known else name
+    return name if name in known else without_guard(name).strip()
 
 
 def _find_images(pool: LabeledPool, rows: Sequence[_Row], result: ImportResult) -> list[int | None]:
@@ -406,6 +405,8 @@ def _find_images(pool: LabeledPool, rows: Sequence[_Row], result: ImportResult) 
     if by_path:
         paths = pool.table["path"].combine_chunks()
         wanted = [_normal(rows[number].path or "") for number in by_path]
+        as_written = _index_in(wanted, paths)
+        wanted = [path if place is not None else without_guard(path) for path, place in zip(wanted, as_written)]
         first = _index_in(wanted, paths)
         last = _index_in(wanted, paths.take(pa.array(np.arange(len(paths))[::-1])))
         for number, path, position, from_end in zip(by_path, wanted, first, last):
@@ -422,7 +423,6 @@ def _find_images(pool: LabeledPool, rows: Sequence[_Row], result: ImportResult) 
 
 
 def _normal(path: str) -> str:
-    path = path[1:] if path.startswith("'") and path[1:].startswith(FORMULA_STARTS) else path
     return unicodedata.normalize("NFC", path).replace("\\", "/").removeprefix("./")
 
 
@@ -510,6 +510,11 @@ def spreadsheet_safe(text: str) -> str:
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
+def without_guard(text: str) -> str:
+    """A cell of :func:`spreadsheet_safe` as it was before."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA_STARTS) else text
+
+
 def export_csv(
     store: LabelStore, pool: LabeledPool, path: str | Path, *, exact: bool = False, every_answer: bool = False
 ) -> int:
@@ -570,18 +575,16 @@ def export_label_studio(store: LabelStore, pool: LabeledPool, path: str | Path, 
     leads = {row["event_id"]: row["lead_time_ms"] for row in store.events()}
     held = [one for one in store.held() if one.round == FIRST_ROUND and one.action is not None]
     held.sort(key=lambda one: (one.image_id, one.holder))
-    tasks: list[tuple[int, list[Held]]] = []
-    for image_id, group in itertools.groupby(held, key=lambda one: one.image_id):
-        position = int(pool.positions(np.array([image_id], dtype=np.uint64))[0])
-        if position >= 0:
-            tasks.append((position, list(group)))
+    by_image = [list(group) for _, group in itertools.groupby(held, key=lambda one: one.image_id)]
+    positions = pool.positions(np.array([answers[0].image_id for answers in by_image], dtype=np.uint64)).tolist()
+    tasks = [(position, answers) for position, answers in zip(positions, by_image) if position >= 0]
     tasks.sort(key=lambda task: task[0])
     paths = pool.table["path"].take(pa.array([position for position, _ in tasks], pa.int64())).to_pylist()
     with open_atomic(path, "w", encoding="utf-8") as file:
         file.write("[")
         for number, ((_, answers), where) in enumerate(zip(tasks, paths)):
             data = {
-                "image": prefix + where,
+                "image": prefix + quote(where),
                 "image_id": show_id(answers[0].image_id),
                 "annotators": [one.holder for one in answers],
             }
