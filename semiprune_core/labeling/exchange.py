@@ -12,7 +12,7 @@ import itertools
 import json
 import unicodedata
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -83,7 +83,10 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One label to take over: an image by id or by path, a class by name (None for skipped)."""
+    """One label to take over: an image by id or by path, a class by name (None for skipped).
+
+    ``spreadsheet`` cells may carry the apostrophe of :func:`spreadsheet_safe`.
+    """
 
     row: int
     image_id: str | None
@@ -91,6 +94,7 @@ class _Row:
     label: str | None
     annotator: str
     lead_time_ms: int | None = None
+    spreadsheet: bool = False
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -137,13 +141,8 @@ def read_csv_rows(data: bytes, annotator: str) -> Iterator[_Row]:
             return row.get(columns[name]) or "" if name in columns else ""
 
         for number, row in enumerate(rows, start=2):
-            yield _Row(
-                number,
-                cell(row, "image_id"),
-                cell(row, "path"),
-                cell(row, "label"),
-                cell(row, "annotator") or annotator,
-            )
+            image_id, path, label = cell(row, "image_id"), cell(row, "path"), cell(row, "label")
+            yield _Row(number, image_id, path, label, cell(row, "annotator") or annotator, spreadsheet=True)
     except csv.Error as error:
         code = "CSV_CELL_TOO_LARGE" if "field limit" in str(error) else "CSV_DAMAGED"
         raise InvalidDataError(f"The CSV cannot be read near line {rows.line_num}: {error}.", code=code) from error
@@ -361,8 +360,8 @@ def _make_classes(store: LabelStore, rows: Sequence[_Row], result: ImportResult,
         known = {one.name for one in store.classes.read(connection)}
     wanted: dict[str, None] = {}
     for row in rows:
-        name = _known_name(row.label, known) if row.label and row.label.strip() else None
-        if name is not None and name not in known and _is_class_name(name):
+        name = _name_in(row, known)
+        if name and name not in known and _is_class_name(name):
             wanted.setdefault(name)
     if wanted:
         added = store.classes.add([NewClass(name) for name in wanted], annotator=annotator)
@@ -376,10 +375,13 @@ def _is_class_name(text: str) -> bool:
         return False
 
 
-def _known_name(label: str, known: Iterable[str]) -> str:
-    """The class a cell means: as written, or without the apostrophe of the spreadsheet CSV."""
-    name = unicodedata.normalize("NFC", label).strip()
-    return name if name in known else without_guard(name).strip()
+def _name_in(row: _Row, known: Collection[str]) -> str | None:
+    """The class a row means: as written, or without the spreadsheet's apostrophe if only that is known."""
+    if row.label is None:
+        return None
+    name = unicodedata.normalize("NFC", row.label).strip()
+    plain = without_guard(name)
+    return plain if row.spreadsheet and name not in known and plain in known else name
 
 
 def _find_images(pool: LabeledPool, rows: Sequence[_Row], result: ImportResult) -> list[int | None]:
@@ -406,7 +408,10 @@ def _find_images(pool: LabeledPool, rows: Sequence[_Row], result: ImportResult) 
         paths = pool.table["path"].combine_chunks()
         wanted = [_normal(rows[number].path or "") for number in by_path]
         as_written = _index_in(wanted, paths)
-        wanted = [path if place is not None else without_guard(path) for path, place in zip(wanted, as_written)]
+        wanted = [
+            without_guard(path) if place is None and rows[number].spreadsheet else path
+            for number, path, place in zip(by_path, wanted, as_written)
+        ]
         first = _index_in(wanted, paths)
         last = _index_in(wanted, paths.take(pa.array(np.arange(len(paths))[::-1])))
         for number, path, position, from_end in zip(by_path, wanted, first, last):
@@ -444,7 +449,7 @@ def _event_of(
     """The event of a row; None when there is nothing to write, with the reason among the problems."""
     if image_id is None:
         return None
-    name = None if row.label is None else _known_name(row.label, numbers)
+    name = _name_in(row, numbers)
     if name is not None and name not in numbers:
         said = (
             "This row has no label." if not name else "The project has no such class. Add it, or let the import add it."
@@ -521,7 +526,8 @@ def export_csv(
     """Write labels as CSV in the pool's order; returns the number of rows.
 
     One row per labeled image with its settled label, or with ``every_answer`` one per annotator and image.
-    The default is safe to open in a spreadsheet; ``exact`` is byte for byte what is stored, for machines.
+    The default is safe to open in a spreadsheet; ``exact`` is byte for byte what is stored, for machines: only that
+    one comes back unchanged into a project that does not know its classes yet.
     """
     keep = str if exact else spreadsheet_safe
     answers = _answers(store, every_answer=every_answer)

@@ -67,7 +67,7 @@ class Leases:
         def work(connection: Connection) -> list[int]:
             schema.lock_project(connection, self.store.project)
             now, leases = self.store.now_ms, schema.leases
-            mine: list[int] = []
+            held: set[int] = set()
             for part in in_chunks(wanted):
                 query = sa.select(leases.c.image_id).where(
                     leases.c.project == self.store.project,
@@ -75,7 +75,8 @@ class Leases:
                     leases.c.expires_ms > now,
                     leases.c.image_id.in_(part),
                 )
-                mine.extend(connection.execute(query).scalars())
+                held.update(connection.execute(query).scalars())
+            mine = [image for image in wanted if image in held]
             self._hold(connection, annotator, mine, now + int(ttl_s * 1000))
             return mine
 

@@ -1,4 +1,4 @@
-"""One suite over both databases: SQLite in a file, and a real PostgreSQL from the system's packages where there is one."""
+"""One suite over both databases: SQLite in a file, and a real PostgreSQL where the system has its programs."""
 
 from __future__ import annotations
 
