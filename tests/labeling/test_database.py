@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -191,7 +192,9 @@ def test_steps_run_in_order_and_are_recorded(database, monkeypatch):
 
 def test_the_store_survives_a_fork(store, event):
     store.append([event("label", 1, 0)])
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads
+        child = os.fork()
     if child == 0:
         code = 1
         try:

@@ -28,6 +28,12 @@ def test_a_reload_gets_the_same_images_less_the_decided(store, drawn, event):
     assert store.leases.lease("ana", 4).tolist() == drawn[[1, 3, 4, 5]].tolist()
 
 
+def test_deciding_one_image_does_not_free_the_others(store, drawn, event):
+    mine = store.leases.lease("ana", 10)
+    store.append([event("label", int(mine[0]), 0)])
+    assert store.leases.lease("ben", 30).tolist() == drawn[10:].tolist()
+
+
 def test_an_abandoned_lease_returns_when_its_time_is_over(store, drawn, clock):
     store.leases.lease("ana", 30, ttl_s=60)
     clock.now += 59.9
