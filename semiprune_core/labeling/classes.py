@@ -106,7 +106,7 @@ def unicode_name(char: str) -> str:
 
 
 def check_key(key: str) -> None:
-    if key and key not in DEFAULT_KEYS:
+    if key and (len(key) > 1 or key not in DEFAULT_KEYS):
         raise InvalidDataError(
             f"A class key is one digit or one lower-case letter other than f (which flags); got {shown(key, 20)!r}.",
             code="CLASS_KEY",

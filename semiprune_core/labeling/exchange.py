@@ -12,11 +12,11 @@ import itertools
 import json
 import unicodedata
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -83,7 +83,10 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One label to take over: an image by id or by path, a class by name (None for skipped)."""
+    """One label to take over: an image by id or by path, a class by name (None for skipped).
+
+    ``spreadsheet`` cells may carry the apostrophe of :func:`spreadsheet_safe`.
+    """
 
     row: int
     image_id: str | None
@@ -91,6 +94,7 @@ class _Row:
     label: str | None
     annotator: str
     lead_time_ms: int | None = None
+    spreadsheet: bool = False
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -110,7 +114,7 @@ def decode_text(data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise InvalidDataError(
-            f"The file is not UTF-8: line {line} holds the byte 0x{data[error.start]:02x}. Save it as UTF-8 and try again.",
+            f"The file is not UTF-8: line {line} holds the byte 0x{data[error.start]:02x}. Save it as UTF-8.",
             code="CSV_ENCODING",
         ) from error
 
@@ -137,13 +141,8 @@ def read_csv_rows(data: bytes, annotator: str) -> Iterator[_Row]:
             return row.get(columns[name]) or "" if name in columns else ""
 
         for number, row in enumerate(rows, start=2):
-            yield _Row(
-                number,
-                cell(row, "image_id"),
-                cell(row, "path"),
-                cell(row, "label"),
-                cell(row, "annotator") or annotator,
-            )
+            image_id, path, label = cell(row, "image_id"), cell(row, "path"), cell(row, "label")
+            yield _Row(number, image_id, path, label, cell(row, "annotator") or annotator, spreadsheet=True)
     except csv.Error as error:
         code = "CSV_CELL_TOO_LARGE" if "field limit" in str(error) else "CSV_DAMAGED"
         raise InvalidDataError(f"The CSV cannot be read near line {rows.line_num}: {error}.", code=code) from error
@@ -361,8 +360,8 @@ def _make_classes(store: LabelStore, rows: Sequence[_Row], result: ImportResult,
         known = {one.name for one in store.classes.read(connection)}
     wanted: dict[str, None] = {}
     for row in rows:
-        name = _known_name(row.label, known) if row.label and row.label.strip() else None
-        if name is not None and name not in known and _is_class_name(name):
+        name = _name_in(row, known)
+        if name and name not in known and _is_class_name(name):
             wanted.setdefault(name)
     if wanted:
         added = store.classes.add([NewClass(name) for name in wanted], annotator=annotator)
@@ -376,11 +375,13 @@ def _is_class_name(text: str) -> bool:
         return False
 
 
-def _known_name(label: str, known: Iterable[str]) -> str:
-    """The class a cell means: as written, or without the apostrophe of the spreadsheet CSV."""
-    name = unicodedata.normalize("NFC", label).strip()
-    plain = label[1:] if label.startswith("'") and label[1:].startswith(FORMULA_STARTS) else label
-    return unicodedata.normalize("NFC", plain).strip() if name not in known else name
+def _name_in(row: _Row, known: Collection[str]) -> str | None:
+    """The class a row means: as written, or without the spreadsheet's apostrophe if only that is known."""
+    if row.label is None:
+        return None
+    name = unicodedata.normalize("NFC", row.label).strip()
+    plain = without_guard(name)
+    return plain if row.spreadsheet and name not in known and plain in known else name
 
 
 def _find_images(pool: LabeledPool, rows: Sequence[_Row], result: ImportResult) -> list[int | None]:
@@ -406,6 +407,11 @@ def _find_images(pool: LabeledPool, rows: Sequence[_Row], result: ImportResult) 
     if by_path:
         paths = pool.table["path"].combine_chunks()
         wanted = [_normal(rows[number].path or "") for number in by_path]
+        as_written = _index_in(wanted, paths)
+        wanted = [
+            without_guard(path) if place is None and rows[number].spreadsheet else path
+            for number, path, place in zip(by_path, wanted, as_written)
+        ]
         first = _index_in(wanted, paths)
         last = _index_in(wanted, paths.take(pa.array(np.arange(len(paths))[::-1])))
         for number, path, position, from_end in zip(by_path, wanted, first, last):
@@ -422,7 +428,6 @@ def _find_images(pool: LabeledPool, rows: Sequence[_Row], result: ImportResult) 
 
 
 def _normal(path: str) -> str:
-    path = path[1:] if path.startswith("'") and path[1:].startswith(FORMULA_STARTS) else path
     return unicodedata.normalize("NFC", path).replace("\\", "/").removeprefix("./")
 
 
@@ -444,7 +449,7 @@ def _event_of(
     """The event of a row; None when there is nothing to write, with the reason among the problems."""
     if image_id is None:
         return None
-    name = None if row.label is None else _known_name(row.label, numbers)
+    name = _name_in(row, numbers)
     if name is not None and name not in numbers:
         said = (
             "This row has no label." if not name else "The project has no such class. Add it, or let the import add it."
@@ -510,13 +515,19 @@ def spreadsheet_safe(text: str) -> str:
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
+def without_guard(text: str) -> str:
+    """A cell of :func:`spreadsheet_safe` as it was before."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA_STARTS) else text
+
+
 def export_csv(
     store: LabelStore, pool: LabeledPool, path: str | Path, *, exact: bool = False, every_answer: bool = False
 ) -> int:
     """Write labels as CSV in the pool's order; returns the number of rows.
 
     One row per labeled image with its settled label, or with ``every_answer`` one per annotator and image.
-    The default is safe to open in a spreadsheet; ``exact`` is byte for byte what is stored, for machines.
+    The default is safe to open in a spreadsheet; ``exact`` is byte for byte what is stored, for machines: only that
+    one comes back unchanged into a project that does not know its classes yet.
     """
     keep = str if exact else spreadsheet_safe
     answers = _answers(store, every_answer=every_answer)
@@ -570,18 +581,16 @@ def export_label_studio(store: LabelStore, pool: LabeledPool, path: str | Path, 
     leads = {row["event_id"]: row["lead_time_ms"] for row in store.events()}
     held = [one for one in store.held() if one.round == FIRST_ROUND and one.action is not None]
     held.sort(key=lambda one: (one.image_id, one.holder))
-    tasks: list[tuple[int, list[Held]]] = []
-    for image_id, group in itertools.groupby(held, key=lambda one: one.image_id):
-        position = int(pool.positions(np.array([image_id], dtype=np.uint64))[0])
-        if position >= 0:
-            tasks.append((position, list(group)))
+    by_image = [list(group) for _, group in itertools.groupby(held, key=lambda one: one.image_id)]
+    positions = pool.positions(np.array([answers[0].image_id for answers in by_image], dtype=np.uint64)).tolist()
+    tasks = [(position, answers) for position, answers in zip(positions, by_image) if position >= 0]
     tasks.sort(key=lambda task: task[0])
     paths = pool.table["path"].take(pa.array([position for position, _ in tasks], pa.int64())).to_pylist()
     with open_atomic(path, "w", encoding="utf-8") as file:
         file.write("[")
         for number, ((_, answers), where) in enumerate(zip(tasks, paths)):
             data = {
-                "image": prefix + where,
+                "image": prefix + quote(where),
                 "image_id": show_id(answers[0].image_id),
                 "annotators": [one.holder for one in answers],
             }

@@ -67,7 +67,7 @@ class Leases:
         def work(connection: Connection) -> list[int]:
             schema.lock_project(connection, self.store.project)
             now, leases = self.store.now_ms, schema.leases
-            mine: list[int] = []
+            held: set[int] = set()
             for part in in_chunks(wanted):
                 query = sa.select(leases.c.image_id).where(
                     leases.c.project == self.store.project,
@@ -75,7 +75,8 @@ class Leases:
                     leases.c.expires_ms > now,
                     leases.c.image_id.in_(part),
                 )
-                mine.extend(connection.execute(query).scalars())
+                held.update(connection.execute(query).scalars())
+            mine = [image for image in wanted if image in held]
             self._hold(connection, annotator, mine, now + int(ttl_s * 1000))
             return mine
 
@@ -116,25 +117,29 @@ class Leases:
         drawn, current, leases = schema.drawn, schema.current, schema.leases
         project = self.store.project
 
-        def decided(table: sa.Alias, holder: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+        def decided(table: sa.Alias, image: sa.Column[int], holder: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
             return sa.and_(
                 table.c.project == project,
-                table.c.image_id == drawn.c.image_id,
+                table.c.image_id == image,
                 table.c.round == FIRST_ROUND,
                 table.c.action.is_not(None),
                 holder,
             )
 
         mine, others, theirs = (current.alias(name) for name in ("mine", "others", "theirs"))
-        by_me = sa.exists().where(decided(mine, mine.c.holder == annotator))
-        by_others = sa.select(sa.func.count()).where(decided(others, others.c.holder != annotator)).scalar_subquery()
+        by_me = sa.exists().where(decided(mine, drawn.c.image_id, mine.c.holder == annotator))
+        by_others = (
+            sa.select(sa.func.count())
+            .where(decided(others, drawn.c.image_id, others.c.holder != annotator))
+            .scalar_subquery()
+        )
         leased = (
             sa.select(sa.func.count())
             .where(
                 leases.c.project == project,
                 leases.c.image_id == drawn.c.image_id,
                 leases.c.annotator != annotator,
-                ~sa.exists().where(decided(theirs, theirs.c.holder == leases.c.annotator)),
+                ~sa.exists().where(decided(theirs, leases.c.image_id, theirs.c.holder == leases.c.annotator)),
             )
             .scalar_subquery()
         )
