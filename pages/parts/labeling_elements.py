@@ -24,9 +24,18 @@ def _ignore() -> None:
     """A component value is only sent when somebody listens; we read it from the result."""
 
 
-_deck = st.components.v2.component(
-    "studio_deck", html=_read("deck.html"), css=_read("deck.css"), js=_read("label_pipe.js", "deck.js")
-)
+def _labeling(name: str) -> Any:
+    """The deck or the grid: its own left side and behaviour in the frame both share."""
+    return st.components.v2.component(
+        f"studio_{name}",
+        html=_read("labeling.html").replace("<!-- left -->", _read(f"{name}.html")),
+        css=_read("labeling.css", f"{name}.css"),
+        js=_read("label_pipe.js", "label_common.js", f"{name}.js"),
+    )
+
+
+_deck = _labeling("deck")
+_grid = _labeling("grid")
 _remember = st.components.v2.component("studio_remember", html="<span></span>", js=_read("remember.js"))
 
 
@@ -41,6 +50,11 @@ def deck(project: Project, store: LabelStore, *, annotator: str, queue: str = "d
     """The deck; True when it has just come to the end of a complete subset."""
     data = _data(project, store, annotator, queue)
     return bool(_deck(key=f"deck_{queue}", data=data, on_finished_change=_ignore).finished)
+
+
+def grid(project: Project, store: LabelStore, *, annotator: str, n: int) -> None:
+    """Up to ``n`` open images at once."""
+    _grid(key=f"grid_{n}", data={**_data(project, store, annotator, "drawn"), "n": n})
 
 
 def _data(project: Project, store: LabelStore, annotator: str, queue: str) -> dict[str, Any]:

@@ -152,8 +152,8 @@ def _show_preview(expected: Preview, method: str) -> None:
                 st.dataframe(pd.DataFrame(expected.per_class.items(), columns=["Class", "Images"]), hide_index=True)
         return
     st.caption(
-        f"A class that makes up {expected.rarest_share:.2%} of the pool can expect {expected.rarest_expected:.1f} images; "
-        f"with a chance of {expected.chance_of_few:.0%} it gets fewer than {FEW_LABELS}."
+        f"A class that makes up {expected.rarest_share:.2%} of the pool can expect {expected.rarest_expected:.1f} "
+        f"images; with a chance of {expected.chance_of_few:.0%} it gets fewer than {FEW_LABELS}."
     )
 
 
