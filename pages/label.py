@@ -85,7 +85,15 @@ def label(project: Project, store: LabelStore, pool: Pool, who: str, found: Labe
 
 
 def grid(project: Project, store: LabelStore, who: str) -> None:
-    n = st.segmented_control("At once", GRID_SIZES, default=GRID_SIZES[1], required=True, key="label_grid_n")
+    n = st.segmented_control(
+        "At once",
+        GRID_SIZES,
+        format_func=lambda number: f"{number} at once",
+        default=GRID_SIZES[1],
+        required=True,
+        key="label_grid_n",
+        label_visibility="collapsed",
+    )
     elements.grid(project, store, annotator=who, n=int(n or GRID_SIZES[1]))
 
 

@@ -46,12 +46,12 @@ def _table(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
         hide_index=True,
         num_rows="fixed",
         column_config={
-            "Place": st.column_config.NumberColumn(min_value=0, max_value=len(sheet) + 1, step=0.5, width="small"),
+            "Place": st.column_config.NumberColumn(min_value=0, max_value=len(sheet) + 1, step=0.5, width="small", format="%g"),
             "Name": st.column_config.TextColumn(required=True, max_chars=255, width="large"),
             "Key": st.column_config.TextColumn(max_chars=1, width="small", help="A digit or a letter other than f."),
             "Colour": st.column_config.TextColumn(max_chars=7, width="small", help="#rrggbb"),
         },
-        height=min(420, 38 * (len(sheet) + 1)),
+        height=min(420, 35 * (len(sheet) + 1) + 3),
     )
     st.caption("Edit a cell to rename a class, move it (place), or give it another key or colour.")
     if not edited.equals(frame) and st.button("Save the changes", type="primary", key="classes_save"):

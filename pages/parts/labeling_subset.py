@@ -69,7 +69,7 @@ def _how_many(pool: Pool, earlier: Drawing | None) -> tuple[float | None, int | 
     if by == "Share":
         start = DEFAULT_PERCENT
         if earlier is not None:
-            start = min(100.0, round(100 * len(earlier) / earlier.n_groups + 5))
+            start = min(100.0, float(round(100 * len(earlier) / earlier.n_groups + 5)))
         percent = st.number_input(
             "Percent of the pool", 0.01, 100.0, start, 1.0, key="draw_percent", width=200, format="%g"
         )

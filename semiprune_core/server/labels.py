@@ -28,7 +28,6 @@ from starlette.responses import FileResponse, Response
 from semiprune_core.errors import InvalidDataError, MissingStepError, UnknownNameError
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.classes import LabelClass
-from semiprune_core.labeling.drawing import pixel_features
 from semiprune_core.labeling.events import FIRST_ROUND, SETTLE_ROUND, Ack, check_annotator
 from semiprune_core.labeling.exchange import export_csv, export_label_studio
 from semiprune_core.labeling.progress_report import progress
@@ -43,6 +42,7 @@ MAX_BODY = 4 << 20
 MAX_EVENTS = 500
 MAX_CARDS = 500
 LATEST = 10
+SIMILAR_SIDE = 32
 Body = Mapping[str, Any]
 Work = Callable[[Request, Workspace, Body], Any]
 
@@ -209,9 +209,10 @@ def _similar(request: Request, workspace: Workspace, body: Body) -> dict[str, An
     positions = pool.positions(np.concatenate([wanted, ids]))
     if (positions < 0).any():
         raise InvalidDataError("This project has no such image. Reload the page.", code="NO_IMAGE")
-    # Small sets in pixel space: contrast and brightness count, which is what look-alikes share.
-    features = pixel_features(pool.take(positions).images(), n_components=32)
-    distance = np.linalg.norm(features[1:] - features[0], axis=1)
+    images = pool.take(positions).images()
+    step = -(-images.shape[1] // SIMILAR_SIDE)
+    pixels = images[:, ::step, ::step].reshape(len(images), -1).astype(np.float32) / 255
+    distance = np.sqrt(((pixels[1:] - pixels[0]) ** 2).mean(axis=1))
     order = np.argsort(distance, kind="stable")
     return {
         "ids": [f"{int(ids[place]):016x}" for place in order],

@@ -168,8 +168,9 @@ class Grid extends LabelingElement {
       this.banded = true;
       this.find(".field").setPointerCapture(event.pointerId);
     }
-    const home = this.find(".field").getBoundingClientRect();
-    Object.assign(this.find(".band").style, { left: `${left - home.left}px`, top: `${top - home.top}px`, width: `${right - left}px`, height: `${bottom - top}px` });
+    const field = this.find(".field");
+    const home = field.getBoundingClientRect();
+    Object.assign(this.find(".band").style, { left: `${left - home.left}px`, top: `${top - home.top + field.scrollTop}px`, width: `${right - left}px`, height: `${bottom - top}px` });
     this.find(".band").hidden = false;
     const inside = this.shown.filter((card) => {
       const box = card.cell.getBoundingClientRect();
@@ -187,7 +188,7 @@ class Grid extends LabelingElement {
 
   async similar() {
     const anchor = this.anchor;
-    if (!anchor) return;
+    if (!anchor) { this.notice("Click a picture first."); return; }
     try {
       const said = await this.pipe.post("/similar", { image_id: anchor.id, ids: this.shown.map((card) => card.id) });
       if (this.gone || this.anchor !== anchor) return;
