@@ -46,7 +46,9 @@ def _table(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
         hide_index=True,
         num_rows="fixed",
         column_config={
-            "Place": st.column_config.NumberColumn(min_value=0, max_value=len(sheet) + 1, step=0.5, width="small", format="%g"),
+            "Place": st.column_config.NumberColumn(
+                min_value=0, max_value=len(sheet) + 1, step=0.5, width="small", format="%g"
+            ),
             "Name": st.column_config.TextColumn(required=True, max_chars=255, width="large"),
             "Key": st.column_config.TextColumn(max_chars=1, width="small", help="A digit or a letter other than f."),
             "Colour": st.column_config.TextColumn(max_chars=7, width="small", help="#rrggbb"),

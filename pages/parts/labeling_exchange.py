@@ -53,7 +53,9 @@ def _file(pool: Pool, store: LabelStore, annotator: str) -> None:
     with st.container(border=True):
         st.write("A CSV (path or image_id, label, optional annotator) or Label Studio's JSON.")
         space = projects.workspace()
-        arrived = components.uploader(urls.base(), browser_token(space), key="labels_upload", words="Drop the file here")
+        arrived = components.uploader(
+            urls.base(), browser_token(space), key="labels_upload", words="Drop the file here"
+        )
         if arrived:
             st.session_state["labels_arrived"] = arrived
         arrived = st.session_state.get("labels_arrived")

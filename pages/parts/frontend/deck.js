@@ -178,7 +178,7 @@ class Deck extends LabelingElement {
 
   ownKey(event, onControl) {
     const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!move || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return false;
+    if (!move || event.code.startsWith("Numpad") || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return false;
     if (onControl && !this.root.contains(event.composedPath()[0])) return false;
     isHandled(event);
     this.step(move);

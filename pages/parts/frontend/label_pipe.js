@@ -229,6 +229,7 @@ const isDialogOpen = () => document.querySelector("[role='dialog'], [data-testid
 function classOfKey(event, classes) {
   let key = "";
   if (/^[0-9]$/.test(event.key)) key = event.key;
+  else if (/^Numpad[0-9]$/.test(event.code)) key = event.code.slice(6); // with Num Lock off, too
   else if (/^Digit[0-9]$/.test(event.code)) {
     const digit = event.code.slice(5);
     if (event.shiftKey) return classes[10 + ((Number(digit) + 9) % 10)] ?? null;
