@@ -100,7 +100,7 @@ def grid(project: Project, store: LabelStore, who: str) -> None:
 def is_complete(found: LabelProgress) -> None:
     with st.container(border=True):
         st.success(literal(found.note, 600), icon=":material/check_circle:")
-        st.page_link("pages/train.py", label="Go to Train", icon=":material/arrow_forward:")
+        st.page_link("train.py", label="Go to Train", icon=":material/arrow_forward:")
 
 
 def head(project: Project, who: str) -> str:
