@@ -120,6 +120,6 @@ def guarded_file(location: str, guard: PathGuard, what: str) -> Path:
     return path
 
 
-@SOURCES.register("archive", title="ZIP archive")
+@SOURCES.register("zip", title="ZIP archive")
 def open_archive(location: str, *, guard: PathGuard, scratch: Path) -> ArchiveSource:
     return ArchiveSource(guarded_file(location, guard, "archive"))

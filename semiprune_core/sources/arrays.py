@@ -190,7 +190,7 @@ def _unpacked(path: Path, member: ziplist.Member, target: Path) -> np.ndarray:
         raise _bad(path.name, f"{shown(member.name)} is not a plain array ({shown(reason)})", "NPZ_CORRUPT") from error
 
 
-@SOURCES.register("arrays", title="NumPy .npz file")
+@SOURCES.register("npz", title="NumPy .npz file")
 def open_arrays(location: str, *, guard: PathGuard, scratch: Path) -> ArraySource:
     path = guarded_file(location, guard, ".npz file")
     return ArraySource(path.name, scratch / "images.npy", unpack_columns(path, scratch))
