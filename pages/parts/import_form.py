@@ -75,7 +75,7 @@ def _upload(key: str) -> SourceSpec | None:
         + f", {size(arrived['bytes'])}"
     )
     suffix = Path(arrived["name"]).suffix.lower() if arrived["n"] == 1 else ""
-    kind = {".zip": "archive", ".npz": "arrays"}.get(suffix)
+    kind = {".zip": "zip", ".npz": "npz"}.get(suffix)
     return SourceSpec(kind, str(folder / "files" / "0")) if kind else SourceSpec("uploads", str(folder))
 
 
@@ -96,7 +96,7 @@ def _file(key: str) -> SourceSpec | None:
     real = projects.workspace().guard.resolve(path)
     if not real.is_file():
         raise SemiPruneError(f"{path} is not a file on this server. Check the spelling.")
-    return SourceSpec("arrays" if real.suffix.lower() == ".npz" else "archive", str(real))
+    return SourceSpec("npz" if real.suffix.lower() == ".npz" else "zip", str(real))
 
 
 def _manifest(key: str) -> SourceSpec | None:

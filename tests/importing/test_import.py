@@ -25,7 +25,7 @@ def as_zip(root, target):
     with zipfile.ZipFile(target, "w") as archive:
         for path in files_below(root):
             archive.write(path, path.relative_to(root).as_posix())
-    return SourceSpec("archive", str(target))
+    return SourceSpec("zip", str(target))
 
 
 def as_csv(root, target):
@@ -44,7 +44,7 @@ def as_npz(root, target):
         labels=np.array([path.parent.name for path in found]),
         paths=np.array([path.relative_to(root).as_posix() for path in found]),
     )
-    return SourceSpec("arrays", str(target))
+    return SourceSpec("npz", str(target))
 
 
 def test_the_same_pictures_have_the_same_ids_from_everywhere(tmp_path, class_folder, import_into):
