@@ -43,6 +43,6 @@ if st.button("Import", type="primary", icon=":material/download:", disabled=not 
         st.error(literal(str(error), 1000), icon=":material/error:")
     else:
         projects.choose(project.name)
-        st.switch_page("pages/pool.py")
+        st.switch_page("pool.py")
 if not ready:
     st.caption("Give it a name and choose a source.")

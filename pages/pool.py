@@ -17,7 +17,7 @@ from semiprune_core.pool_view import PoolFilter, filter_positions, pool_summary
 from semiprune_core.workspace import Project
 
 PER_PAGE = 60
-CELLS = {"Small": 84, "Medium": 124, "Large": 200}
+CELLS = {"S": 84, "M": 124, "L": 200}
 
 
 def watch_imports(project: Project) -> None:
@@ -32,7 +32,7 @@ def watch_imports(project: Project) -> None:
 
 def facts(project: Project, pool: Pool) -> None:
     summary = pool_summary(pool)
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         st.metric("Images", f"{summary.n_pool:,}")
         st.metric("Test images", f"{summary.n_test:,}")
         st.metric("Reference classes", f"{summary.n_classes:,}")
@@ -64,12 +64,12 @@ def open_image(project: Project, pool: Pool, image_id: str) -> None:
 def gallery(project: Project, pool: Pool) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         names = ["All classes", *pool.class_names]
-        label = st.selectbox("Reference class", names, key="pool_class", width=220) if pool.class_names else names[0]
+        label = st.selectbox("Reference class", names, key="pool_class", width=180) if pool.class_names else names[0]
         splits = [name for name in ("pool", "test") if len(pool.split(name))]
-        split = st.segmented_control("Split", ["all", *splits], default="all", required=True, key="pool_split")
+        split = st.segmented_control("Split", [*splits, "all"], default=splits[0], required=True, key="pool_split")
         only = st.segmented_control("Only", ["duplicates", "converted", "corrupted"], key="pool_only")
-        words = st.text_input("Path contains", key="pool_path", width=200)
-        cell = st.segmented_control("Size", list(CELLS), default="Medium", required=True, key="pool_cell")
+        words = st.text_input("Path contains", key="pool_path", width=160)
+        cell = st.segmented_control("Size", list(CELLS), default="M", required=True, key="pool_cell")
     wanted = PoolFilter(
         label=None if label == names[0] else label,
         split=None if split == "all" else split,
@@ -191,7 +191,7 @@ def add_images(project: Project) -> None:
 
 def main() -> None:
     project = projects.require("pool")
-    projects.title(project, "Pool", "Every image of the project, in fixed order, each with a stable id.")
+    projects.title("Pool", "Every image of the project, in fixed order, each with a stable id.")
     watch_imports(project)
     if not project.has_pool():
         if not any(job.status().state not in states.OVER for job in jobs.list_jobs(project, "import")):
