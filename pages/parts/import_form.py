@@ -58,6 +58,13 @@ def choose_source(key: str) -> SourceSpec | None:
     return SourceSpec(spec.kind, spec.location, spec.options, variants)
 
 
+def name_of(spec: SourceSpec, key: str) -> str:
+    """A project's name taken from its source."""
+    arrived = st.session_state.get(f"{key}_arrived")
+    uploaded = arrived is not None and arrived["upload"] in Path(spec.location).parts
+    return Path(arrived["name"] if uploaded else spec.location).stem or "My pool"
+
+
 def _upload(key: str) -> SourceSpec | None:
     space = projects.workspace()
     arrived = components.uploader(urls.base(), browser_token(space), key=f"{key}_upload")
