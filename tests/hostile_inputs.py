@@ -76,7 +76,9 @@ def outside(folder: Path) -> Path:
 
 
 def png_chunk(kind: bytes, body: bytes, crc: int | None = None) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body) if crc is None else crc)
+    return (
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body) if crc is None else crc)
+    )
 
 
 def png(width: int, height: int, *chunks: bytes, crc: int | None = None) -> bytes:
@@ -287,7 +289,7 @@ def folder_with_name_in_latin_1(folder: Path) -> SourceSpec:
 
 @case("NAME_UNUSABLE", "listed")
 def folder_with_backslash_name(folder: Path) -> SourceSpec:
-    (folder / "..\\..\\x.png").write_bytes(GOOD)
+    (folder / "a\\..\\x.png").write_bytes(GOOD)
     return _good_folder(folder)
 
 
@@ -572,7 +574,11 @@ def _parquet(columns: dict[str, Any]) -> bytes:
 
 TABLES: dict[str, tuple[str, Literal["stop", "listed"], Callable[[Path], SourceSpec]]] = {
     "row_twice": ("DUPLICATE_ROW", "listed", _table(b"path,label\ngood.png,cat\n./good.png,dog\n")),
-    "unknown_split": ("SPLIT_UNKNOWN", "listed", _table(b"path,split\ngood.png,train\nlink2.png,x\n./sub/../m.csv,y\n")),
+    "unknown_split": (
+        "SPLIT_UNKNOWN",
+        "listed",
+        _table(b"path,split\ngood.png,train\nlink2.png,x\n./sub/../m.csv,y\n"),
+    ),
     "nul_byte": ("CSV_ENCODING", "stop", _table(b"path\ngood.png\nx\0y.png\n")),
     "mixed_encodings": ("CSV_ENCODING", "stop", _table("path\nü.png\n".encode() + b"caf\xe9.png\n")),
     "half_utf16": ("CSV_ENCODING", "stop", _table("path\ngood.png\n".encode("utf-16")[:-1])),
@@ -661,7 +667,11 @@ ARRAYS: dict[str, tuple[str, Literal["stop", "listed"], Callable[[Path], SourceS
     "images_twice": (
         "NPZ_CORRUPT",
         "stop",
-        _npz_bytes(raw_zip(*[Packed("images.npy", data=_npy(HUGE_SHAPE.replace("1000000, 1000, 1000", "1, 8, 8"), bytes(64)))] * 2)),
+        _npz_bytes(
+            raw_zip(
+                *[Packed("images.npy", data=_npy(HUGE_SHAPE.replace("1000000, 1000, 1000", "1, 8, 8"), bytes(64)))] * 2
+            )
+        ),
     ),
     "climbing_path": ("PATH_OUTSIDE_ROOT", "listed", _npz(images=PIXELS, paths=["good.png", "../b.png", "/c.png"])),
     "path_twice": ("DUPLICATE_ROW", "listed", _npz(images=PIXELS, paths=["good.png", "b.png", "b.png"])),
