@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import re
 import struct
 import threading
 import warnings
@@ -186,11 +187,8 @@ def _named(data: bytes, name: str) -> Iterator[None]:
     except UnidentifiedImageError as error:
         raise _not_an_image(data, name) from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise SourceError(
-            f"{shown(name)} has far more than the {MAX_PIXELS / 1e6:g} megapixels that are allowed "
-            f"({str(error).split(',')[0]}). Make it smaller.",
-            code="IMAGE_TOO_MANY_PIXELS",
-        ) from error
+        claimed = re.search(r"\d+", str(error))
+        raise _too_many_pixels(name, int(claimed[0]) if claimed else 2 * MAX_PIXELS) from error
     except MemoryError as error:
         raise SourceError(
             f"{shown(name)} needs more memory to decode than there is. Make it smaller, or leave it out.",
@@ -214,14 +212,18 @@ def _damaged(name: str, reason: str) -> SourceError:
     )
 
 
+def _too_many_pixels(name: str, pixels: int) -> SourceError:
+    return SourceError(
+        f"{shown(name)} has {pixels / 1e6:.1f} megapixels, more than the {MAX_PIXELS / 1e6:g} allowed. "
+        "Make it smaller.",
+        code="IMAGE_TOO_MANY_PIXELS",
+    )
+
+
 def _check_size(size: tuple[int, int], name: str) -> None:
     width, height = size
     if width * height > MAX_PIXELS:
-        raise SourceError(
-            f"{shown(name)} has {width} x {height} = {width * height / 1e6:.0f} megapixels, "
-            f"more than the {MAX_PIXELS / 1e6:g} allowed. Make it smaller.",
-            code="IMAGE_TOO_MANY_PIXELS",
-        )
+        raise _too_many_pixels(name, width * height)
     if min(width, height) < MIN_SIDE:
         raise SourceError(
             f"{shown(name)} is {width} x {height} pixels; at least {MIN_SIDE} on each side are needed. Leave it out.",
@@ -249,9 +251,11 @@ def kind_of(data: bytes) -> str:
     for start, words in MAGIC:
         if data.startswith(start):
             return words
+    if data.startswith(b"version https://git-lfs"):
+        return "a pointer of Git LFS, to be fetched with `git lfs pull`"
     if all(32 <= byte < 127 or byte in (9, 10, 13) for byte in data[:256]):
         return "a text"
-    return "of an unknown kind"
+    return "a file of an unknown kind"
 
 
 def _not_an_image(data: bytes, name: str) -> SourceError:

@@ -39,7 +39,6 @@ class ArchiveSource:
 
     def __init__(self, path: Path) -> None:
         self.problems: list[Problem] = []
-        self.n_hidden = 0
         self._path = path
         self._directory = ziplist.check(path)
         self._prefix = ""

@@ -45,10 +45,8 @@ class ArraySource:
         n = len(self._images)
         self._labels, self._splits, self._paths = (columns.get(key) for key in ("labels", "split", "paths"))
         for key in ("labels", "split", "paths"):
-            if key in columns and columns[key].shape != (n,):
-                raise _bad(name, f"{key} has shape {columns[key].shape}, but there are {n} images", "NPZ_LENGTHS")
-            if key in columns and columns[key].dtype.kind not in ("iuU" if key == "labels" else "U"):
-                raise _bad(name, f"{key} has type {columns[key].dtype}; it must hold text", "NPZ_TYPE")
+            if key in columns:
+                _check_column(name, key, columns[key], n)
         self.class_names = _class_names(name, columns.get("class_names"), self._labels)
         self._twice = self._repeated_paths() if self._paths is not None else frozenset()
 
@@ -134,6 +132,14 @@ def _check_images(name: str, images: np.ndarray) -> None:
         raise _bad(name, "images is empty", "SOURCE_EMPTY")
 
 
+def _check_column(name: str, key: str, column: np.ndarray, n: int) -> None:
+    if column.shape != (n,):
+        raise _bad(name, f"{key} has shape {column.shape}, but there are {n} images", "NPZ_LENGTHS")
+    kinds, wanted = ("iuU", "whole numbers or text") if key == "labels" else ("U", "text")
+    if column.dtype.kind not in kinds:
+        raise _bad(name, f"{key} has type {column.dtype}; it must hold {wanted}", "NPZ_TYPE")
+
+
 def _class_names(name: str, given: np.ndarray | None, labels: np.ndarray | None) -> tuple[str, ...] | None:
     """The classes in their order; integers without names are named by their numbers."""
     if given is not None and (given.ndim != 1 or given.dtype.kind != "U"):
@@ -155,7 +161,7 @@ def _class_names(name: str, given: np.ndarray | None, labels: np.ndarray | None)
 
 def unpack_columns(path: Path, scratch: Path) -> dict[str, np.ndarray]:
     """Unpack the known arrays of an ``.npz`` into ``scratch`` and memory-map them."""
-    directory = ziplist.check(path)
+    directory = ziplist.check(path, remedy="Save it with numpy.savez, uncompressed, if you trust it.")
     columns: dict[str, np.ndarray] = {}
     for member in ziplist.members(path, directory):
         key = member.name.removesuffix(".npy")
@@ -186,7 +192,8 @@ def _unpacked(path: Path, member: ziplist.Member, target: Path) -> np.ndarray:
     try:
         return np.load(target, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError, OverflowError) as error:
-        reason = "it holds Python objects, which are never loaded" if "object" in str(error).lower() else str(error)
+        unsafe = "Python objects" in str(error) or "allow_pickle" in str(error)
+        reason = "it holds Python objects, which are never loaded" if unsafe else str(error)
         raise _bad(path.name, f"{shown(member.name)} is not a plain array ({shown(reason)})", "NPZ_CORRUPT") from error
 
 

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -112,8 +112,8 @@ def _encoding_error(path: Path, line: int, what: str) -> SourceError:
     return SourceError(f"Line {line} of {shown(path.name)} {what}. Save the table as UTF-8.", code="CSV_ENCODING")
 
 
-def _header_line(path: Path, file: IO[str]) -> str:
-    with _named_text(path, 1):
+def _header_line(path: Path, file: TextIO) -> str:
+    with _named_text(path, file.encoding):
         return file.readline(MAX_LINE)
 
 
@@ -125,18 +125,28 @@ def _separator(header: str) -> str:
 
 
 @contextlib.contextmanager
-def _named_text(path: Path, line: int) -> Iterator[None]:
+def _named_text(path: Path, encoding: str) -> Iterator[None]:
     try:
         yield
     except UnicodeError as error:
-        raise _encoding_error(path, line, f"cannot be read ({shown(str(error), 60)})") from error
+        raise _encoding_error(path, _first_bad_line(path, encoding), f"does not fit {encoding.upper()}") from error
 
 
-def _lines(path: Path, file: IO[str]) -> Iterator[str]:
+def _first_bad_line(path: Path, encoding: str) -> int:
+    """The decoder reads ahead, so the line is found by reading once more with bad letters marked."""
+    number = 1
+    with open(path, encoding=encoding, errors="replace", newline="") as file:
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE), ""), start=1):
+            if "\ufffd" in line:
+                return number
+    return number
+
+
+def _lines(path: Path, file: TextIO) -> Iterator[str]:
     number = 0
     while True:
         number += 1
-        with _named_text(path, number):
+        with _named_text(path, file.encoding):
             line = file.readline(MAX_LINE)
         if not line:
             return
@@ -153,7 +163,7 @@ def _cell_too_large(path: Path, line: int) -> SourceError:
     )
 
 
-def _csv_cells(path: Path, file: IO[str], separator: str) -> Iterator[Row]:
+def _csv_cells(path: Path, file: TextIO, separator: str) -> Iterator[Row]:
     reader = csv.reader(_lines(path, file), delimiter=separator)
     while True:
         try:
@@ -320,7 +330,9 @@ class ManifestSource:
             self._note(number, path, "PATH_OUTSIDE_ROOT", f"names {shown(path)}, a link that leads out of its folder.")
             return False
         if not os.path.isfile(place):
-            self._note(number, path, "FILE_MISSING", f"names {shown(path)}, which is not in {self._root}.")
+            self._note(
+                number, path, "FILE_MISSING", f"names {shown(path)}, which is not in {self._root}. Check its name."
+            )
             return False
         return True
 
