@@ -11,11 +11,10 @@ import contextlib
 import dataclasses
 import json
 import logging
-import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from semiprune_core import files
@@ -35,6 +34,8 @@ log = logging.getLogger(__name__)
 LOCKS = ".locks"
 DEVICE = re.compile(r"[a-z][a-z0-9_-]*(:[0-9]+)?(,[a-z][a-z0-9_-]*(:[0-9]+)?)*")
 WAIT_SECONDS = 0.05
+
+_complaints: dict[str, str] = {}
 
 
 def submit(
@@ -71,7 +72,7 @@ def submit(
     if immediate:
         return _run_here(project, spec)
     job, lease = jobs.create(project, spec, JobStatus(state=QUEUED))
-    os.close(lease)
+    locks.release(lease)
     return job
 
 
@@ -93,9 +94,9 @@ def _run_here(project: Project, spec: Mapping[str, Any]) -> Job:
                 code="DEVICE_BUSY",
             )
         for handle in handles:
-            stack.callback(os.close, handle)
+            stack.callback(locks.release, handle)
         job, lease = jobs.create(project, spec, JobStatus(state=RUNNING, started=jobs.now(), heartbeat=jobs.now()))
-        stack.callback(os.close, lease)
+        stack.callback(locks.release, lease)
         with log_to_folder(job.folder):
             run_job(JobContext(job))
     return job
@@ -146,11 +147,11 @@ def _start_if_free(workspace: Workspace, job: Job) -> None:
         return
     with contextlib.ExitStack() as stack:
         for handle in handles:
-            stack.callback(os.close, handle)  # only our copies: the worker keeps its own
+            stack.callback(locks.release, handle)  # only our copies: the worker keeps its own
         lease = locks.try_lock(job.folder / jobs.LEASE)
         if lease is None:
             return
-        stack.callback(os.close, lease)
+        stack.callback(locks.release, lease)
         status = job.stored_status()
         if status.state != QUEUED:
             return  # started, and perhaps ended, since the list was made
@@ -179,19 +180,20 @@ def _take_devices(workspace: Workspace, devices: tuple[str, ...]) -> tuple[int, 
             handle = locks.try_lock(folder / f"{device}.lock")
             if handle is None:
                 for earlier in handles:
-                    os.close(earlier)
+                    locks.release(earlier)
                 return None
             handles.append(handle)
     return tuple(handles)
 
 
 @contextlib.contextmanager
-def _logged(job: Job) -> Any:
-    """One job that cannot be looked after must not keep the others waiting."""
+def _logged(job: Job) -> Iterator[None]:
+    """One job that cannot be looked after must not keep the others waiting; the same complaint is made once."""
     try:
         yield
     except (SemiPruneError, OSError) as error:
-        if job.folder.exists():
+        if job.folder.exists() and _complaints.get(job.id) != str(error):
+            _complaints[job.id] = str(error)
             log.warning("The job %s could not be looked after: %s", job.id, error)
 
 
