@@ -164,6 +164,7 @@ class JobContext:
                 self._status, state=RUNNING, message="", error_code=None, started=jobs.now(), finished=None
             )
             self._write_status(time.monotonic())
+            self._next_status = 0.0  # the first report is shown at once
 
     def finish(self, result: Mapping[str, Any] | None) -> None:
         if not self.rank and result is not None:

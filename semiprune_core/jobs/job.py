@@ -240,6 +240,9 @@ class Job:
         notes = [note] if note.get("launch") == status.launch else rank_failures(self.folder, status.launch)
         if notes:
             return status.ended(notes[0]["state"], notes[0]["message"], notes[0]["error_code"], at=notes[0]["finished"])
+        for line in self._last_lines():  # told more often than the status
+            if line["attempt"] == status.attempt:
+                status = dataclasses.replace(status, done=line["done"], total=line["total"])
         where = f"at {status.done}/{status.total}" if status.total else "before its first step"
         return status.ended(
             LOST,
@@ -257,6 +260,10 @@ class Job:
             return []
         whole = [line for line in text.split("\n")[:-1] if line.startswith("{") and line.endswith("}")]
         return [json.loads(line) for line in whole[after:]]
+
+    def _last_lines(self) -> list[dict[str, Any]]:
+        lines = _tail(self.folder / PROGRESS)[-2:]  # the very last one may be torn
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
     def log_tail(self, n_lines: int = 50) -> str:
         """The last lines of the log, without loading more than a part of it."""

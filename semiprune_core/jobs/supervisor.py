@@ -15,6 +15,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from semiprune_core import files
@@ -23,7 +24,7 @@ from semiprune_core.errors import InvalidSettingError, JobError, SemiPruneError
 from semiprune_core.jobs import job as jobs
 from semiprune_core.jobs import launch, locks, processes
 from semiprune_core.jobs.context import JobContext, log_to_folder, plain, run_job
-from semiprune_core.jobs.job import Job, JobStatus, list_jobs
+from semiprune_core.jobs.job import Job, JobStatus
 from semiprune_core.jobs.kinds import home_of
 from semiprune_core.jobs.states import FAILED, QUEUED, RUNNING, STOPPED
 from semiprune_core.paths import shown
@@ -35,7 +36,8 @@ LOCKS = ".locks"
 DEVICE = re.compile(r"[a-z][a-z0-9_-]*(:[0-9]+)?(,[a-z][a-z0-9_-]*(:[0-9]+)?)*")
 WAIT_SECONDS = 0.05
 
-_complaints: dict[str, str] = {}
+_complaints: dict[Path, str] = {}
+_over: dict[Path, tuple[int, int, int]] = {}  # the status files of ended jobs, as they were when last read
 
 
 def submit(
@@ -120,14 +122,30 @@ def supervise(workspace: Workspace) -> None:
 def recognise_dead(workspace: Workspace) -> list[Job]:
     """Write down what became of jobs whose process is gone, end what they left running; returns the queued ones."""
     queued = []
-    for job in list_jobs(workspace):
+    for job in _unfinished(workspace):
         with _logged(job):
-            state = job.stored_status().state
-            if state == QUEUED:
+            if job.stored_status().state == QUEUED:
                 queued.append(job)
-            elif state == RUNNING:
+            else:
                 _bury_if_dead(job)
     return queued
+
+
+def _unfinished(workspace: Workspace) -> Iterator[Job]:
+    """The jobs that are not over. An old one costs a look at its file's date and inode, so thousands of them weigh nothing."""
+    for path in workspace.root.glob(f"*/runs/*/{jobs.STATUS}"):
+        try:
+            found = path.stat()
+            mark = (found.st_mtime_ns, found.st_ino, found.st_size)  # a clock tick alone is too coarse
+            if not jobs.ID.fullmatch(path.parent.name) or _over.get(path) == mark:
+                continue
+            job = Job.open(path.parent)
+            if job.stored_status().is_over:
+                _over[path] = mark
+            else:
+                yield job
+        except (SemiPruneError, OSError) as error:
+            _complain(path.parent, error)
 
 
 def _bury_if_dead(job: Job) -> None:
@@ -192,9 +210,13 @@ def _logged(job: Job) -> Iterator[None]:
     try:
         yield
     except (SemiPruneError, OSError) as error:
-        if job.folder.exists() and _complaints.get(job.id) != str(error):
-            _complaints[job.id] = str(error)
-            log.warning("The job %s could not be looked after: %s", job.id, error)
+        _complain(job.folder, error)
+
+
+def _complain(folder: Path, error: Exception) -> None:
+    if folder.exists() and _complaints.get(folder) != str(error):
+        _complaints[folder] = str(error)
+        log.warning("The job %s could not be looked after: %s", folder.name, error)
 
 
 def wait(job: Job, timeout: float | None = None, *, watch: Callable[[JobStatus], None] | None = None) -> JobStatus:

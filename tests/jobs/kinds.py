@@ -67,6 +67,8 @@ def run_fail(context: JobContext) -> None:
             raise OSError(errno.ENOSPC, "No space left on device", os.fspath(context.folder / "model.safetensors"))
         case "exit":
             raise SystemExit(3)
+        case "interrupt":
+            raise KeyboardInterrupt
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -113,6 +115,17 @@ def run_family(context: JobContext) -> None:
             signal.pause()
     files.write_json(context.folder / "child.json", child)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@JOB_KINDS.register("pool", title="Ends its child", device="io")
+def run_pool(context: JobContext) -> dict[str, Any]:
+    """Forks a child and ends it the way process pools do."""
+    child = os.fork()
+    if child == 0:
+        while True:
+            signal.pause()
+    os.kill(child, signal.SIGTERM)
+    return {"ended_by": os.WTERMSIG(os.waitpid(child, 0)[1])}
 
 
 @JOB_KINDS.register("ranks", title="Several processes")

@@ -97,6 +97,31 @@ def test_sigterm_is_a_stop_request(project):
     assert wait(job, 30).state == STOPPED
 
 
+def test_the_children_of_a_job_can_be_ended_by_sigterm(project):
+    job = submit(project, "pool", {})
+    assert wait(job, 30).state == DONE, job.log_tail()
+    assert job.result() == {"ended_by": signal.SIGTERM}
+
+
+def test_an_interrupt_stops_an_immediate_job_and_frees_everything(project):
+    with pytest.raises(KeyboardInterrupt):
+        submit(project, "fail", {"how": "interrupt"}, immediate=True)
+    (job,) = list_jobs(project)
+    assert (job.status().state, job.status().is_resumable) == (STOPPED, True)
+    assert submit(project, "nothing", {}, immediate=True).status().state == DONE
+
+
+def test_a_resume_right_after_the_end_is_seen(project):
+    """Ended jobs are remembered by their files, which may change twice within a tick of the clock."""
+    job = submit(project, "nothing", {})
+    for attempt in range(1, 6):
+        assert wait(job, 30).attempt == attempt
+        job.write_status(job.stored_status().ended(STOPPED, ""))
+        supervise(project.workspace)
+        job.resume()
+    assert wait(job, 30).state == DONE
+
+
 def test_a_queued_job_is_stopped_at_once_and_never_starts(project):
     job = submit(project, "count", {"n": 5})
     assert job.stop().state == STOPPED
