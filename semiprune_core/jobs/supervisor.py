@@ -132,7 +132,7 @@ def recognise_dead(workspace: Workspace) -> list[Job]:
 
 
 def _unfinished(workspace: Workspace) -> Iterator[Job]:
-    """The jobs that are not over. An old one costs a look at its file's date and inode, so thousands of them weigh nothing."""
+    """The jobs that are not over. Of an old one only its file's date and inode are looked at: thousands are cheap."""
     for path in workspace.root.glob(f"*/runs/*/{jobs.STATUS}"):
         try:
             found = path.stat()

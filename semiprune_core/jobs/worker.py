@@ -25,16 +25,27 @@ log = logging.getLogger(__name__)
 class StopSignal:
     """Remembers that SIGTERM came; the work itself happens at the next batch's end, not here.
 
-    A forked child (a data loader) gets the usual SIGTERM back, else its pool could not end it.
+    A forked child (a data loader) gets the usual SIGTERM back, else its pool could not end it; while the fork is
+    under way the signal is held back, so that one that is sent to the newborn at once is not lost.
     """
 
     def __init__(self) -> None:
         self.came = False
         signal.signal(signal.SIGTERM, self._remember)
-        os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+        os.register_at_fork(before=self._hold_back, after_in_parent=self._let_through, after_in_child=self._reset)
 
     def _remember(self, *_: Any) -> None:
         self.came = True
+
+    def _hold_back(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+    def _let_through(self) -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+    def _reset(self) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self._let_through()
 
     def __call__(self) -> bool:
         return self.came

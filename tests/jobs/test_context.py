@@ -151,6 +151,18 @@ def test_the_tail_of_a_huge_log_begins_at_a_whole_line(job, monkeypatch):
     assert job.log_tail(50) == "line 0098\nline 0099"
 
 
+def test_the_failure_of_another_rank_is_the_cause_that_rank_zero_names(job):
+    zero, one = (JobContext(job, launch="word", rank=rank, world_size=2) for rank in range(2))
+    zero.begin()
+    one.end("failed", "Rank 1 does not like its part.", "BAD_PART")
+    assert (job.status().state, job.status().error_code) == ("failed", "BAD_PART")  # if rank 0 dies without a word
+    zero.end("stopped", "Stopped on request.")
+    assert (job.stored_status().state, job.stored_status().error_code) == ("failed", "BAD_PART")
+    later = JobContext(job, launch="later")
+    later.end("stopped", "Stopped on request.")
+    assert job.stored_status().state == "stopped"
+
+
 def test_only_rank_zero_writes(job):
     other = JobContext(job, rank=1, world_size=2)
     before = job.stored_status()

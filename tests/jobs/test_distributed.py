@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from semiprune_core.jobs import DONE, FAILED, RUNNING, launch, submit, supervise, wait
 from semiprune_core.jobs.processes import family
 from tests.jobs.helpers import until
+
+in_full = pytest.mark.skipif(os.environ.get("SEMIPRUNE_FULL") != "1", reason="SEMIPRUNE_FULL=1 runs it")
 
 
 def test_one_process_is_started_plainly_and_several_through_torchrun(tmp_path, monkeypatch):
@@ -28,7 +31,6 @@ def test_a_worker_imports_our_package_and_nothing_from_where_it_stands(monkeypat
     assert environment["SEMIPRUNE_LOCKS"] == "5,7"
 
 
-@pytest.mark.slow
 def test_two_processes_add_up_their_ranks(project):
     job = submit(project, "ranks", {}, nproc=2)
     assert wait(job, 120).state == DONE, job.log_tail(100)
@@ -36,14 +38,14 @@ def test_two_processes_add_up_their_ranks(project):
     assert [line["total"] for line in job.progress()] == [1]
 
 
-@pytest.mark.slow
+@in_full
 def test_a_failing_rank_names_the_cause_of_the_whole_job(project):
     job = submit(project, "ranks", {"fails": 1}, nproc=2)
     status = wait(job, 120)
     assert (status.state, status.error_code) == (FAILED, "BAD_PART"), job.log_tail(100)
 
 
-@pytest.mark.slow
+@in_full
 @pytest.mark.fault
 def test_ranks_whose_torchrun_was_killed_are_ended_before_the_job_is_called_lost(project):
     job = submit(project, "ranks", {"fails": 9}, nproc=2)
