@@ -115,7 +115,7 @@ def supervise(workspace: Workspace) -> None:
     for job in sorted(queued, key=lambda job: job.id):
         if taken.isdisjoint(job.devices):
             with _logged(job):
-                _start_if_free(workspace, job)
+                start_if_free(workspace, job)
         taken.update(job.devices)  # whoever comes later waits behind this one
 
 
@@ -159,7 +159,8 @@ def _bury_if_dead(job: Job) -> None:
         job.write_status(job.epitaph(status))
 
 
-def _start_if_free(workspace: Workspace, job: Job) -> None:
+def start_if_free(workspace: Workspace, job: Job) -> None:
+    """Start a queued job if all its devices are free; one that is no longer queued is left alone."""
     handles = _take_devices(workspace, job.devices)
     if handles is None:
         return

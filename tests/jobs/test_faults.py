@@ -31,6 +31,7 @@ from semiprune_core.jobs import (
     processes,
     submit,
     supervise,
+    supervisor,
     wait,
 )
 from semiprune_core.workspace import Workspace
@@ -110,6 +111,16 @@ def test_racing_supervisors_start_every_job_once_and_one_at_a_time_per_device(pr
     for device in devices:
         ordered = [runs[job.id][0] for job in made if job.device == device]
         assert all(earlier[1] <= later[0] for earlier, later in zip(ordered, ordered[1:]))
+
+
+def test_a_supervisor_with_an_old_list_does_not_start_a_job_again(project):
+    job = submit(project, "count", {"n": 3})
+    (listed,) = supervisor.recognise_dead(project.workspace)
+    assert wait(job, 30).state == DONE
+    until(lambda: locks.is_free(job.folder / "lease"))
+    supervisor.start_if_free(project.workspace, listed)
+    assert job.stored_status().state == DONE
+    assert len(spans(project.folder)[job.id]) == 1
 
 
 def test_a_status_is_written_only_under_the_lease(project):
@@ -214,7 +225,7 @@ def small_disk(tmp_path):
     yield place
     for job in list_jobs(Workspace(place)):
         job.kill()
-    subprocess.run(["umount", place], check=True)
+    subprocess.run(["umount", "--lazy", place], check=True)
 
 
 @pytest.mark.parametrize("raises", [True, False], ids=["a checkpoint fails", "a status fails"])
