@@ -164,6 +164,7 @@ class JobContext:
                 self._status, state=RUNNING, message="", error_code=None, started=jobs.now(), finished=None
             )
             self._write_status(time.monotonic())
+            self._next_status = 0.0  # the first report is shown at once
 
     def finish(self, result: Mapping[str, Any] | None) -> None:
         if not self.rank and result is not None:
@@ -180,8 +181,8 @@ class JobContext:
             if self._pending:
                 with contextlib.suppress(OSError, SemiPruneError):  # a point of a curve is not worth the job's end
                     self._write_line(time.monotonic())
-            for failure in jobs.rank_failures(self.job.folder) if state != DONE else ():
-                status = status.ended(FAILED, failure["message"], failure["error_code"])
+            if state != DONE and (failures := jobs.rank_failures(self.job.folder, status.launch)):
+                status = status.ended(FAILED, failures[0]["message"], failures[0]["error_code"])
             try:
                 self.job.write_status(status)
             except (OSError, SemiPruneError) as error:
