@@ -142,7 +142,7 @@ class JobContext:
     def _write_line(self, moment: float) -> None:
         line = json.dumps(self._pending, ensure_ascii=False) + "\n"
         path = self.job.folder / jobs.PROGRESS
-        with files.named_disk_errors(path), open(path, "ab", buffering=0) as file:
+        with files.named_disk_errors(path), open(path, "ab") as file:
             if not self._n_lines and _ends_torn(path):
                 line = "\n" + line  # the last attempt was killed in the middle of a line
             file.write(line.encode("utf-8"))

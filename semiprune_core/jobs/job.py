@@ -351,7 +351,7 @@ class Job:
 
     def delete(self) -> None:
         """Remove the run folder of a job that is not running."""
-        with self.lease(seconds=LEASE_SECONDS if self.status().is_over else 0.0) as mine:
+        with self.lease(seconds=0.0 if self.status().state == RUNNING else LEASE_SECONDS) as mine:
             if not mine:
                 raise JobError(f"{self.title} ({self.id}) is running. Stop it first.", code="JOB_RUNNING")
             processes.end_family(self.stored_status().launch)

@@ -127,6 +127,19 @@ def test_a_status_shows_its_speed_while_it_runs(job, clock):
     inside.end("done")
 
 
+def test_work_that_only_asks_for_stops_still_gives_signs_of_life(job, clock):
+    inside = JobContext(job)
+    inside.begin()
+    inside.report(1, 2)
+    before = (job.folder / "status.json").stat().st_ino
+    assert not inside.should_stop()
+    assert (job.folder / "status.json").stat().st_ino == before
+    clock.seconds += 20
+    assert not inside.should_stop()
+    assert (job.folder / "status.json").stat().st_ino != before
+    inside.end("done")
+
+
 def test_a_fraction_stays_between_zero_and_one():
     assert JobStatus().fraction == 0
     assert JobStatus(done=5, total=4).fraction == 1
