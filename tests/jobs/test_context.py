@@ -64,13 +64,24 @@ def test_a_long_run_writes_ever_fewer_lines(job, clock, monkeypatch):
 def test_progress_gives_what_is_new_and_leaves_out_a_torn_line(job):
     path = job.folder / "progress.jsonl"
     assert job.progress() == []
-    path.write_text('{"done": 1}\n{"done": 2}\n{"do')
+    path.write_text('{"done": 1}\n{"done": 2}\n{"by_class": {"a": 1}')
     assert [line["done"] for line in job.progress(after=1)] == [2]
     assert job.progress(after=2) == []
     inside = JobContext(job)
     inside.report(3, 4)
     inside.end("done")
     assert [line["done"] for line in job.progress()] == [1, 2, 3]
+    assert job.progress(after=3) == []
+
+
+@pytest.mark.parametrize("text", ["", "torn", '{"done": 1}\n', '{"done": 1}\n\0\0\0'])
+def test_lines_follow_whatever_a_crash_left(job, text):
+    (job.folder / "progress.jsonl").write_text(text)
+    inside = JobContext(job)
+    inside.report(2, 4, phase="a\u2028b\nc")
+    inside.end("done")
+    assert [line["done"] for line in job.progress()] == ([1, 2] if "done" in text else [2])
+    assert job.progress()[-1]["phase"] == "a\u2028b\nc"
 
 
 def test_values_are_strict_json(job):
