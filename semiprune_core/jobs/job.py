@@ -240,7 +240,7 @@ class Job:
         notes = [note] if note.get("launch") == status.launch else rank_failures(self.folder, status.launch)
         if notes:
             return status.ended(notes[0]["state"], notes[0]["message"], notes[0]["error_code"], at=notes[0]["finished"])
-        for line in self._last_lines():  # told more often than the status
+        for line in _parsed(_tail(self.folder / PROGRESS)[-2:]):  # told more often than the status; one may be torn
             if line["attempt"] == status.attempt:
                 status = dataclasses.replace(status, done=line["done"], total=line["total"])
         where = f"at {status.done}/{status.total}" if status.total else "before its first step"
@@ -255,15 +255,10 @@ class Job:
     def progress(self, after: int = 0) -> list[dict[str, Any]]:
         """The progress lines from number ``after`` on (pass the count you have, get what is new)."""
         try:
-            text = (self.folder / PROGRESS).read_text("utf-8", errors="replace")
+            text = (self.folder / PROGRESS).read_text("ascii", errors="replace")
         except FileNotFoundError:
             return []
-        whole = [line for line in text.split("\n")[:-1] if line.startswith("{") and line.endswith("}")]
-        return [json.loads(line) for line in whole[after:]]
-
-    def _last_lines(self) -> list[dict[str, Any]]:
-        lines = _tail(self.folder / PROGRESS)[-2:]  # the very last one may be torn
-        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        return _parsed(text.split("\n")[:-1][after:])  # what follows the last line's end is still being written
 
     def log_tail(self, n_lines: int = 50) -> str:
         """The last lines of the log, without loading more than a part of it."""
@@ -351,7 +346,7 @@ class Job:
 
     def delete(self) -> None:
         """Remove the run folder of a job that is not running."""
-        with self.lease(seconds=LEASE_SECONDS if self.status().is_over else 0.0) as mine:
+        with self.lease(seconds=0.0 if self.status().state == RUNNING else LEASE_SECONDS) as mine:
             if not mine:
                 raise JobError(f"{self.title} ({self.id}) is running. Stop it first.", code="JOB_RUNNING")
             processes.end_family(self.stored_status().launch)
@@ -437,6 +432,15 @@ def rank_failures(folder: Path, launch: str) -> list[dict[str, Any]]:
     """The ends of those processes of a distributed job that failed, beside rank 0."""
     ends = [files.read_json(path) for path in sorted(folder.glob("rank-*.json"))]
     return [end for end in ends if end["launch"] == launch]
+
+
+def _parsed(lines: list[str]) -> list[dict[str, Any]]:
+    """The progress lines that can be read; a power cut may leave one that cannot."""
+    found = []
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            found.append(json.loads(line))
+    return found
 
 
 def _tail(path: Path) -> list[str]:

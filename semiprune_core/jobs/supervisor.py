@@ -192,16 +192,16 @@ def start_if_free(workspace: Workspace, job: Job) -> None:
 def _take_devices(workspace: Workspace, devices: tuple[str, ...]) -> tuple[int, ...] | None:
     """Locks on all ``devices``, or None (and none held) where one of them is taken."""
     folder = workspace.root / LOCKS
-    with files.named_disk_errors(folder):
+    handles: list[int] = []
+    with files.named_disk_errors(folder), contextlib.ExitStack() as stack:
         folder.mkdir(exist_ok=True)
-        handles: list[int] = []
         for device in devices:
             handle = locks.try_lock(folder / f"{device}.lock")
             if handle is None:
-                for earlier in handles:
-                    locks.release(earlier)
                 return None
+            stack.callback(locks.release, handle)
             handles.append(handle)
+        stack.pop_all()  # all are ours: keep them
     return tuple(handles)
 
 

@@ -64,13 +64,24 @@ def test_a_long_run_writes_ever_fewer_lines(job, clock, monkeypatch):
 def test_progress_gives_what_is_new_and_leaves_out_a_torn_line(job):
     path = job.folder / "progress.jsonl"
     assert job.progress() == []
-    path.write_text('{"done": 1}\n{"done": 2}\n{"do')
+    path.write_text('{"done": 1}\n{"done": 2}\n{"by_class": {"a": 1}')
     assert [line["done"] for line in job.progress(after=1)] == [2]
     assert job.progress(after=2) == []
     inside = JobContext(job)
     inside.report(3, 4)
     inside.end("done")
     assert [line["done"] for line in job.progress()] == [1, 2, 3]
+    assert job.progress(after=3) == []
+
+
+@pytest.mark.parametrize("text", ["", "torn", '{"done": 1}\n', '{"done": 1}\n\0\0\0'])
+def test_lines_follow_whatever_a_crash_left(job, text):
+    (job.folder / "progress.jsonl").write_text(text)
+    inside = JobContext(job)
+    inside.report(2, 4, phase="a\u2028b\nc")
+    inside.end("done")
+    assert [line["done"] for line in job.progress()] == ([1, 2] if "done" in text else [2])
+    assert job.progress()[-1]["phase"] == "a\u2028b\nc"
 
 
 def test_values_are_strict_json(job):
@@ -124,6 +135,19 @@ def test_a_status_shows_its_speed_while_it_runs(job, clock):
         inside.report(step, 30)
     stored = job.stored_status()
     assert (stored.speed, stored.seconds_left) == (pytest.approx(1.0), pytest.approx(20.0))
+    inside.end("done")
+
+
+def test_work_that_only_asks_for_stops_still_gives_signs_of_life(job, clock):
+    inside = JobContext(job)
+    inside.begin()
+    inside.report(1, 2)
+    before = (job.folder / "status.json").stat().st_ino
+    assert not inside.should_stop()
+    assert (job.folder / "status.json").stat().st_ino == before
+    clock.seconds += 20
+    assert not inside.should_stop()
+    assert (job.folder / "status.json").stat().st_ino != before
     inside.end("done")
 
 
