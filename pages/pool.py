@@ -44,7 +44,7 @@ def facts(project: Project, pool: Pool) -> None:
 @st.dialog("Image", width="large")
 def open_image(project: Project, pool: Pool, image_id: str) -> None:
     position = int(pool.positions([int(image_id, 16)])[0])
-    row = pool.table.slice(position, 1).to_pylist()[0]
+    row = pool.facts([position])[0]
     components.picture(
         urls.picture(project.name, image_id, "original"),
         key=f"large_{image_id}",
@@ -91,7 +91,7 @@ def gallery(project: Project, pool: Pool) -> None:
 
 
 def items(project: Project, pool: Pool, positions: list[int]) -> list[components.Item]:
-    rows = pool.table.take(positions).to_pylist()
+    rows = pool.facts(positions)
     return [
         components.Item(
             id=show_id(row["image_id"]),

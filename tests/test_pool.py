@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from semiprune_core.errors import InvalidDataError, InvalidSettingError
 from semiprune_core.pool import PoolSettings, image_id, read_id, show_id
@@ -85,3 +86,16 @@ def test_an_unknown_filter_is_refused(pool):
 def test_illegal_pool_settings_are_refused(bad):
     with pytest.raises(InvalidSettingError):
         PoolSettings.from_json(bad)
+
+
+def test_facts_come_in_the_order_asked_for_across_segments_and_row_groups(class_folder, import_into, monkeypatch):
+    monkeypatch.setattr("semiprune_core.importing.writer.ROWS_PER_GROUP", 7)
+    monkeypatch.setattr("semiprune_core.importing.workers.CHUNK", 4)
+    project, _ = import_into(SourceSpec("folder", str(class_folder)))
+    for number in range(9):
+        Image.new("RGB", (20, 20), (number * 20, 0, 0)).save(class_folder / "cat" / f"new{number}.png")
+    import_into(SourceSpec("folder", str(class_folder)), project)
+    pool = project.pool()
+    wanted = [28, 0, 19, 20, 7, 8, 3, 3]
+    assert [row["path"] for row in pool.facts(wanted)] == [pool.column("path")[n].as_py() for n in wanted]
+    assert pool.facts([], ["path"]) == []

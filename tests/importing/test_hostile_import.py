@@ -16,6 +16,10 @@ STOPPED = [case for case in CASES if case.ending == "stop"]
 LISTED = [case for case in CASES if case.ending == "listed"][:: 1 if FULL else 6]  # each one starts decoder processes
 
 
+def outside(project, found):
+    return {path: content for path, content in found.items() if not path.startswith(str(project.folder))}
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     def run(case):
@@ -31,11 +35,7 @@ def run(tmp_path, monkeypatch):
         except SemiPruneError as error:
             return project, None, error
         finally:
-            after = snapshot(tmp_path)
-            inside = str(project.folder)
-            assert {path for path in after if not path.startswith(inside)} == {
-                p for p in before if p[: len(inside)] != inside
-            }
+            assert outside(project, snapshot(tmp_path)) == outside(project, before)
 
     return run
 

@@ -59,7 +59,7 @@ def test_the_same_pictures_have_the_same_ids_from_everywhere(tmp_path, class_fol
     assert len(set(ids[0])) == 20
     assert all(other == ids[0] for other in ids[1:])
     for pool in pools:
-        by_path = dict(zip(pool.table["path"].to_pylist(), pool.table["label"].to_pylist(), strict=True))
+        by_path = dict(zip(pool.column("path").to_pylist(), pool.column("label").to_pylist(), strict=True))
         assert all(path.startswith(label) for path, label in by_path.items())
 
 
@@ -155,7 +155,7 @@ def test_duplicates_are_counted_and_known(class_folder, import_into):
     project, artifact = import_into(SourceSpec("folder", str(class_folder)))
     pool = project.pool()
     assert artifact.facts["n_duplicates"] == 1
-    paths = pool.table["path"].to_pylist()
+    paths = pool.column("path").to_pylist()
     twin, first = paths.index("dog/copy.png"), paths.index("cat/001.png")
     assert pool.duplicate_of[twin] == min(first, twin) and pool.duplicate_of[first] == min(first, twin)
 
@@ -229,5 +229,5 @@ def test_a_decoder_that_fails_costs_one_image(tmp_path, import_into, monkeypatch
     problems = project.everything().segments[0].problems()
     assert [(problem.path, problem.code) for problem in problems] == [("cat/077.png", code)]
     assert artifact.facts["n_images"] == 149
-    paths = project.pool().table["path"].to_pylist()
+    paths = project.pool().column("path").to_pylist()
     assert paths == sorted(paths) and len(set(paths)) == 149
