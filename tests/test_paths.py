@@ -86,6 +86,10 @@ HOSTILE = [
     "~root/.ssh",
     "../allowed-twin",
     "../allowed-twin/secret.png",
+    "../x",
+    "..//outside",
+    "a/./../..//outside/secret.png",
+    "link/.",
     "a" * 5000 + "/../../../outside/secret.png",
     "/".join(["d"] * 2000 + [".."] * 2001 + ["outside", "secret.png"]),
 ]
