@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import struct
 import warnings
+import zlib
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from PIL import Image
 from semiprune_core import images
 from semiprune_core.corruptions import CORRUPTIONS, apply
 from semiprune_core.errors import InvalidSettingError, SourceError
-from tests.hostile_inputs import encoded, picture
+from tests.hostile_inputs import encoded, picture, png_chunk
 
 RAMP = np.arange(16 * 16, dtype=np.uint8).reshape(16, 16)
 
@@ -108,6 +110,16 @@ def test_sixteen_bits_keep_their_upper_eight():
         decoded = images.decode(saved(Image.fromarray(values), kind), name="x")
         assert np.array_equal(decoded.pixels, values >> 8)
         assert decoded.converted == "16 to 8 bits"
+
+
+def test_sixteen_bits_of_colour_are_said_and_a_stride_is_not_mistaken_for_them():
+    header = png_chunk(b"IHDR", struct.pack(">2I5B", 8, 8, 16, 2, 0, 0, 0))
+    rows = b"".join(b"\0" + b"\x80\xff" * 24 for _ in range(8))
+    data = b"\x89PNG\r\n\x1a\n" + header + png_chunk(b"IDAT", zlib.compress(rows)) + png_chunk(b"IEND", b"")
+    decoded = images.decode(data, name="x")
+    assert decoded.converted == "16 to 8 bits" and (decoded.pixels == 0x80).all()
+    for width in range(50, 60):  # rows of 150 to 180 bytes
+        assert images.decode(encoded("BMP", picture(0, (8, width, 3))), name="x").converted is None
 
 
 def test_floats_are_stretched_and_survive_what_is_not_finite():

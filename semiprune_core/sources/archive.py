@@ -22,7 +22,7 @@ from semiprune_core.sources.base import SOURCES, Entry, Origin
 
 def name_hash(text: str) -> int:
     """64 bits of a name; two different ones among millions do not meet in practice."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 def repeated(hashes: array[int]) -> frozenset[int]:

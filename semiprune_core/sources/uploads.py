@@ -63,6 +63,7 @@ def _read_index(path: Path) -> dict[str, str]:
         try:
             entry = json.loads(line)
             name, file = normal_relative(entry["name"]), str(int(entry["file"]))
+            name.encode()
         except (ValueError, KeyError, TypeError, UnsafePathError) as error:
             raise SourceError(
                 f"The upload's list of files is damaged ({shown(str(error))}). Drop the images again.",

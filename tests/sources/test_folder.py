@@ -354,3 +354,14 @@ def test_unknown_kinds_and_options_are_refused(root):
 def test_specs_go_through_json():
     spec = SourceSpec("folder", "x", {"a": 1}, ({"name": "corrupt", "share": 0.3},))
     assert SourceSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+def test_sources_without_any_picture_are_empty_not_broken(root):
+    (root / "pics/.hidden").write_bytes(b"")
+    (root / "pics/m.csv").write_text("path\nhttp://x/y.png\n")
+    zipped(root / "pics", root / "a.zip")
+    with zipfile.ZipFile(root / "empty.zip", "w"):
+        pass
+    for spec in (str(root / "pics"), str(root / "a.zip"), str(root / "empty.zip"), str(root / "pics/m.csv")):
+        source = opened(root, spec)
+        assert source.count() == 0 and list(source.entries()) == []
