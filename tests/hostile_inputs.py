@@ -681,7 +681,7 @@ ARRAYS: dict[str, tuple[str, Literal["stop", "listed"], Callable[[Path], SourceS
         _npz(images=PIXELS, paths=["good.png", "\ud800.png", "c.png"]),
     ),
     "climbing_path": ("PATH_OUTSIDE_ROOT", "listed", _npz(images=PIXELS, paths=["good.png", "../b.png", "/c.png"])),
-    "path_twice": ("DUPLICATE_ROW", "listed", _npz(images=PIXELS, paths=["good.png", "b.png", "b.png"])),
+    "path_twice": ("DUPLICATE_ROW", "listed", _npz(images=PIXELS, paths=["good.png", "b.png", "./b.png"])),
     "unknown_split": ("SPLIT_UNKNOWN", "listed", _npz(images=PIXELS, paths=GOOD_PATHS, split=["pool", "test", "x"])),
     "tiny_images": ("IMAGE_TOO_SMALL", "listed", _npz(images=np.zeros((3, 2, 2), np.uint8))),
 }

@@ -54,7 +54,7 @@ class ArraySource:
     def _repeated_paths(self) -> frozenset[int]:
         hashes = array("Q")
         for path in _values(self._paths):
-            hashes.append(name_hash(str(path)))
+            hashes.append(name_hash(_spelled(path)))
         return repeated(hashes)
 
     def count(self) -> int:
@@ -97,7 +97,7 @@ class ArraySource:
                 )
             )
             return None
-        if self._twice and name_hash(given) in self._twice:
+        if self._twice and name_hash(path) in self._twice:
             self.problems.append(
                 Problem(path, "DUPLICATE_ROW", f"{shown(path)} (row {row}) stands in paths more than once.")
             )
@@ -117,6 +117,14 @@ def _values(column: np.ndarray | None) -> Iterator[Any]:
                     "A text column of the .npz file holds numbers that are no letters.", code="NPZ_CORRUPT"
                 )
         yield from values.tolist()
+
+
+def _spelled(text: str) -> str:
+    """A path in its one spelling; one that is refused later stays as it is."""
+    try:
+        return normal_relative(text)
+    except UnsafePathError:
+        return text
 
 
 def _clean(text: str) -> str:
