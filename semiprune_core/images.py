@@ -45,7 +45,8 @@ JPEG_QUALITY = 80
 REDUCING_GAP = 2.0
 FITS = ("crop", "pad", "stretch")
 
-# What Pillow's decoders raise on damaged bytes, found by mutating files of every format (tests/test_images.py).
+# What Pillow's decoders raise on damaged bytes. Mutating files of every format brings up OSError, ValueError,
+# SyntaxError and IndexError; the others stand in the parsers of its TIFF, PNG and EXIF code for rarer damage.
 DAMAGE = (
     OSError,
     SyntaxError,
@@ -134,7 +135,7 @@ def decode(data: bytes, *, name: str) -> Decoded:
         said = []
         if kind != "JPEG" and getattr(image, "is_animated", False):
             said.append("first frame of several")
-        if len(image.tile) > 0 and "16" in str(image.tile[0].args) and mode in ("RGB", "RGBA", "LA"):
+        if mode in ("RGB", "RGBA", "LA") and ";16" in _raw_mode(image):
             said.append("16 to 8 bits")
         turned_by_pillow = kind == "TIFF" and image.getexif().get(ORIENTATION, 1) in TURNS
         image.load()
@@ -268,6 +269,13 @@ def _not_an_image(data: bytes, name: str) -> SourceError:
         f"{shown(name)} is not an image but {kind_of(data)}. Readable are JPEG, PNG, WebP, BMP, GIF, TIFF and PPM.",
         code="NOT_AN_IMAGE",
     )
+
+
+def _raw_mode(image: Image.Image) -> str:
+    """How the pixels lie in the file, such as "RGB;16B"."""
+    tiles = getattr(image, "tile", None)
+    args = tiles[0].args if tiles else ""
+    return str(args[0]) if isinstance(args, tuple) and args else str(args)
 
 
 def _orientation(image: Image.Image) -> Image.Transpose | None:

@@ -22,6 +22,8 @@ URL = re.compile(
     r"|\d{1,3}(?:\.\d{1,3}){3}(?:[:\\/]|$))",  # 169.254.169.254/...
     re.IGNORECASE,
 )
+PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\\:\0]+(?:/(?!\.\.?(?:/|\Z))[^/\\:\0]+)*")
+"""Relative paths that have one spelling already, unless letters beyond ASCII come into it."""
 ROOTS_VARIABLE = "SEMIPRUNE_ROOTS"
 
 
@@ -77,6 +79,8 @@ def normal_relative(text: str) -> str:
     >>> normal_relative("cats\\\\a.png")
     'cats/a.png'
     """
+    if text.isascii() and PLAIN.fullmatch(text):
+        return text
     path = unicodedata.normalize("NFC", text).replace("\\", "/")
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or re.match(r"^[A-Za-z]:", path) or "\0" in path:

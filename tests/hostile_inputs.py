@@ -642,6 +642,7 @@ def _lying_npy(header: str) -> Callable[[Path], SourceSpec]:
 
 HUGE_SHAPE = "{'descr': '|u1', 'fortran_order': False, 'shape': (1000000, 1000, 1000), }"
 CODE = "__import__('os').system('touch /tmp/owned')"
+NO_LETTERS = np.full(3, 0x7FFFFFFF, np.uint32).view("U1")
 GOOD_PATHS = ["good.png", "b.png", "c.png"]
 ARRAYS: dict[str, tuple[str, Literal["stop", "listed"], Callable[[Path], SourceSpec]]] = {
     "objects": ("NPZ_CORRUPT", "stop", _npz(images=np.array([{}, 1], dtype=object))),
@@ -673,8 +674,14 @@ ARRAYS: dict[str, tuple[str, Literal["stop", "listed"], Callable[[Path], SourceS
             )
         ),
     ),
+    "letters_beyond_unicode": ("NPZ_CORRUPT", "stop", _npz(images=PIXELS, labels=NO_LETTERS)),
+    "half_letters_in_path": (
+        "PATH_OUTSIDE_ROOT",
+        "listed",
+        _npz(images=PIXELS, paths=["good.png", "\ud800.png", "c.png"]),
+    ),
     "climbing_path": ("PATH_OUTSIDE_ROOT", "listed", _npz(images=PIXELS, paths=["good.png", "../b.png", "/c.png"])),
-    "path_twice": ("DUPLICATE_ROW", "listed", _npz(images=PIXELS, paths=["good.png", "b.png", "b.png"])),
+    "path_twice": ("DUPLICATE_ROW", "listed", _npz(images=PIXELS, paths=["good.png", "b.png", "./b.png"])),
     "unknown_split": ("SPLIT_UNKNOWN", "listed", _npz(images=PIXELS, paths=GOOD_PATHS, split=["pool", "test", "x"])),
     "tiny_images": ("IMAGE_TOO_SMALL", "listed", _npz(images=np.zeros((3, 2, 2), np.uint8))),
 }
@@ -703,6 +710,7 @@ UPLOADS: dict[str, tuple[str, Literal["stop", "listed"], bytes | None]] = {
     "damaged_index": ("UPLOAD_DAMAGED", "stop", b"not json\n"),
     "climbing_name": ("UPLOAD_DAMAGED", "stop", FIRST + b'{"file": "1", "name": "../x.png"}\n'),
     "climbing_file": ("UPLOAD_DAMAGED", "stop", FIRST + b'{"file": "../../x", "name": "x.png"}\n'),
+    "half_letter": ("UPLOAD_DAMAGED", "stop", FIRST + b'{"file": "1", "name": "\\ud800.png"}\n'),
     "html": ("NOT_AN_IMAGE", "listed", FIRST + b'{"file": "1", "name": "x.png"}\n'),
     "program": ("NOT_AN_IMAGE", "listed", FIRST + b'{"file": "1", "name": "x.exe"}\n'),
     "lost_file": ("FILE_MISSING", "listed", FIRST + b'{"file": "7", "name": "x.png"}\n'),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +54,7 @@ class ArraySource:
     def _repeated_paths(self) -> frozenset[int]:
         hashes = array("Q")
         for path in _values(self._paths):
-            hashes.append(name_hash(str(path)))
+            hashes.append(name_hash(_spelled(path)))
         return repeated(hashes)
 
     def count(self) -> int:
@@ -75,7 +76,7 @@ class ArraySource:
 
     def _label(self, value: Any) -> str | None:
         if isinstance(value, str):
-            return value or None
+            return _clean(value) or None
         return self.class_names[value] if self.class_names and value >= 0 else None
 
     def _split(self, row: int, word: str) -> str | None:
@@ -96,7 +97,7 @@ class ArraySource:
                 )
             )
             return None
-        if self._twice and name_hash(given) in self._twice:
+        if self._twice and name_hash(path) in self._twice:
             self.problems.append(
                 Problem(path, "DUPLICATE_ROW", f"{shown(path)} (row {row}) stands in paths more than once.")
             )
@@ -108,7 +109,27 @@ def _values(column: np.ndarray | None) -> Iterator[Any]:
     """The values of a memory-mapped column as Python objects, some thousand at a time."""
     assert column is not None
     for start in range(0, len(column), READING):
-        yield from column[start : start + READING].tolist()
+        values = np.ascontiguousarray(column[start : start + READING])
+        if values.dtype.kind == "U" and values.itemsize:
+            letters = values.view(f"{values.dtype.byteorder}u4")
+            if letters.max(initial=0) > sys.maxunicode:
+                raise SourceError(
+                    "A text column of the .npz file holds numbers that are no letters.", code="NPZ_CORRUPT"
+                )
+        yield from values.tolist()
+
+
+def _spelled(text: str) -> str:
+    """A path in its one spelling; one that is refused later stays as it is."""
+    try:
+        return normal_relative(text)
+    except UnsafePathError:
+        return text
+
+
+def _clean(text: str) -> str:
+    """Text that can be written as UTF-8: half letters become question marks."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _bad(name: str, what: str, code: str) -> SourceError:
@@ -144,7 +165,7 @@ def _class_names(name: str, given: np.ndarray | None, labels: np.ndarray | None)
     """The classes in their order; integers without names are named by their numbers."""
     if given is not None and (given.ndim != 1 or given.dtype.kind != "U"):
         raise _bad(name, "class_names must be a list of text", "NPZ_TYPE")
-    names = tuple(str(word) for word in given) if given is not None else None
+    names = tuple(_clean(word) for word in _values(given)) if given is not None else None
     if names is not None and len(set(names)) != len(names):
         raise _bad(name, "class_names holds a name twice", "NPZ_LABELS")
     if labels is None or labels.dtype.kind == "U":

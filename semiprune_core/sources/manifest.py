@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from semiprune_core.errors import SourceError, UnsafePathError
-from semiprune_core.paths import PathGuard, is_inside, normal_relative, shown
+from semiprune_core.paths import PLAIN, PathGuard, is_inside, normal_relative, shown
 from semiprune_core.records import Problem
 from semiprune_core.sources.archive import guarded_file, name_hash, repeated
 from semiprune_core.sources.base import POOL_SPLIT, SOURCES, Entry, FileAt, Origin
@@ -299,6 +299,8 @@ class ManifestSource:
             return self._note(number, given, "ROW_WITHOUT_PATH", "names no file.")
         try:
             PathGuard.check_text(given)
+            if given.isascii() and PLAIN.fullmatch(given):
+                return given
             text = os.path.normpath(os.path.join(self._root, given.replace("\\", "/")))
             if not is_inside(Path(text), self._root):
                 raise UnsafePathError("outside")

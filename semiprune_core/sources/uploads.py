@@ -7,7 +7,6 @@ counts, as it does in the browser. Originals are packed into the pool, because t
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,17 +30,11 @@ class UploadSource:
         self.problems: list[Problem] = []
         self._files = folder / "files"
         self._index = _read_index(folder / INDEX)
-        around = os.path.commonpath(self._index) if len(self._index) > 1 else ""
-        parts = around.split("/") if around and around not in self._index else []
-        split = next((n for n, part in enumerate(parts) if part.lower() in layout.SPLIT_FOLDERS), len(parts))
-        self._prefix = "".join(f"{part}/" for part in parts[:split])
-        inner: dict[str, set[str]] = {}
+        wrapper = layout.Wrapper()
         for name in self._index:
-            folders = name.removeprefix(self._prefix).split("/")[:-1]
-            if folders and not layout.is_hidden(folders[0]):
-                inner.setdefault(folders[0], set()).update(folders[1:2])
-        with_classes = [name for name, folders in inner.items() if layout.has_class_folders(folders)]
-        self._layout = layout.layout_of(inner, with_classes)
+            wrapper.see(name)
+        self._prefix = wrapper.prefix
+        self._layout = layout.layout_of_paths(name.removeprefix(self._prefix) for name in self._index)
 
     def count(self) -> int:
         return sum(1 for _ in self.entries())
@@ -51,8 +44,6 @@ class UploadSource:
         twins = layout.twins(self._index)
         for name in sorted(self._index, key=lambda name: name.split("/")):
             path = name.removeprefix(self._prefix)
-            if any(layout.is_hidden(part) for part in path.split("/")):
-                continue
             if layout.suffix_of(path.rpartition("/")[2]) not in layout.IMAGE_SUFFIXES:
                 self.problems.append(layout.not_an_image(path))
                 continue
@@ -64,7 +55,7 @@ class UploadSource:
 
 
 def _read_index(path: Path) -> dict[str, str]:
-    """Name -> file, from the index an upload has written."""
+    """Name -> file, from the index an upload has written; hidden files are skipped."""
     if not path.is_file():
         raise SourceError("This upload holds no files. Drop the images again.", code="UPLOAD_EMPTY")
     index: dict[str, str] = {}
@@ -72,12 +63,14 @@ def _read_index(path: Path) -> dict[str, str]:
         try:
             entry = json.loads(line)
             name, file = normal_relative(entry["name"]), str(int(entry["file"]))
+            name.encode()
         except (ValueError, KeyError, TypeError, UnsafePathError) as error:
             raise SourceError(
                 f"The upload's list of files is damaged ({shown(str(error))}). Drop the images again.",
                 code="UPLOAD_DAMAGED",
             ) from error
-        index[name] = file
+        if not layout.has_hidden_part(name):
+            index[name] = file
     return index
 
 
