@@ -10,7 +10,7 @@ from semiprune_core.records import FloatArray, Trajectory
 from semiprune_core.scores.base import HARDER, SCORES, finite_scores, scored_epochs
 from semiprune_core.scores.windows import sliding_moments
 
-COLUMNS = 512  # images at a time: the windows of 512 images over 200 epochs stay in the processor's cache
+COLUMNS = 256  # images at a time: the windows of 256 images over 200 epochs stay in the processor's cache
 
 
 @SCORES.register(
