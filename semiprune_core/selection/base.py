@@ -2,7 +2,7 @@
 
 A selector is a function ``(evidence, budget, *, rng, **knobs) -> (budget,)`` that returns exactly ``budget`` different
 positions, best first, the same ones for the same evidence, knobs and state of ``rng``. Images that are equal to it are
-told apart by chance, never by position: pools come sorted by class, and "the first of the equal ones" would be one class.
+told apart by chance, never by position: pools come sorted by class, and "the first of the equal ones" were one class.
 
 Facts given at registration:
 
@@ -10,25 +10,33 @@ Facts given at registration:
     explain   one sentence for the page
     needs     the scores (or ``mean_prob``) it looks at, unless a knob names another score
     nested    True when, with all else equal, a smaller budget gives a part of what a larger one gives
-    whole     optional: ``(evidence, budget, **knobs) -> knobs``, which turns knobs that speak of the whole pool into
-              ones that mean the same for any part of it (one class, the images not labeled by a person)
+    whole     optional: a :class:`Whole`, which turns knobs that speak of the whole pool into ones that mean the same
+              for any part of it (one class, the images not labeled by a person)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError, MissingStepError
-from semiprune_core.records import Evidence, FloatArray, IntArray
+from semiprune_core.records import Evidence, FloatArray, IntArray, coreset_size
 from semiprune_core.registry import Registry
 from semiprune_core.scores import EASIER, HARDER, SCORES
 
 Selector = Callable[..., IntArray]
 SELECTORS: Registry[Selector] = Registry("selector")
+DEFAULT_CUTOFF = 0.1  # see defaults.py for the evidence
+
+
+class Whole(Protocol):
+    def __call__(
+        self, evidence: Evidence, n_seen: int, budget: int, pruning_ratio: float, knobs: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The knobs for any part, when ``budget`` of the ``n_seen`` images that are left to choose from are kept."""
 
 
 def column(evidence: Evidence, name: str) -> FloatArray:
@@ -117,30 +125,42 @@ def split_groups(keys: IntArray) -> list[IntArray]:
     return np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
 
 
-def hard_end(n_images: int, budget: int, cutoff: float, hard_share: float | None = None) -> int:
+def hard_end(n_images: int, budget: int, cutoff: float | None, hard_share: float | None = None) -> int:
     """How many of the hardest images are dropped before the first one is kept.
 
-    ``cutoff`` is a share of all images. ``hard_share``, when given, is used instead: which share of the images that
-    are *dropped* come from the hard end; it means the same for a part of the pool, whatever its own budget.
+    ``cutoff`` is a share of all images; None is 0.1, or less where the budget leaves less to drop. ``hard_share``, when
+    given, is used instead: which share of the images that are *dropped* come from the hard end; it means the same for
+    a part of the pool, whatever its own budget.
 
-    >>> hard_end(10, 3, cutoff=0.2), hard_end(10, 3, cutoff=0.7)
-    (2, 7)
+    >>> hard_end(10, 3, cutoff=0.2), hard_end(10, 3, cutoff=0.7), hard_end(10, 10, cutoff=None)
+    (2, 7, 0)
     """
     dropped = n_images - budget
     if hard_share is not None:
         check_range("hard_share", hard_share, low=0, high=1)
         return round(hard_share * dropped)
+    if cutoff is None:
+        return min(round(DEFAULT_CUTOFF * n_images), dropped)
     check_range("cutoff", cutoff, low=0, high=1, high_open=True)
     if cutoff * n_images >= dropped + 1:  # less than one image too many is rounding: a cutoff of r is legal
         raise InvalidSettingError(
             f"A cutoff of {cutoff:g} drops {round(cutoff * n_images)} of {n_images} images and leaves too few for "
-            f"a coreset of {budget}. Set the cutoff to {int(100 * dropped / n_images) / 100:g} or less."
+            f"a coreset of {budget}. Set the cutoff to {(100 * dropped // n_images) / 100:g} or less."
         )
     return min(round(cutoff * n_images), dropped)
 
 
-def whole_cutoff(evidence: Evidence, budget: int, *, cutoff: float, **knobs: Any) -> dict[str, Any]:
-    """A cutoff of the whole pool as a share of what is dropped (see :func:`hard_end`)."""
-    dropped = evidence.n_images - budget
-    start = hard_end(evidence.n_images, budget, cutoff)
-    return {**knobs, "cutoff": cutoff, "hard_share": start / dropped if dropped else 0.0}
+def whole_cutoff(
+    evidence: Evidence, n_seen: int, budget: int, pruning_ratio: float, knobs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A cutoff of the images to choose from as a share of those that are dropped (see :func:`hard_end`).
+
+    The cutoff has to fit the whole pool. Where duplicates have left less to drop, all of that goes at the hard end.
+    """
+    if knobs["hard_share"] is not None:
+        return dict(knobs)
+    hard_end(evidence.n_images, coreset_size(evidence.n_images, pruning_ratio), knobs["cutoff"])
+    cutoff = DEFAULT_CUTOFF if knobs["cutoff"] is None else knobs["cutoff"]
+    dropped = n_seen - budget
+    start = min(round(cutoff * n_seen), dropped)
+    return {**knobs, "hard_share": start / dropped if dropped else 0.0}

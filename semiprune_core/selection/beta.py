@@ -16,6 +16,7 @@ draw is exact, needs logarithms only, and one sort does it; no weight is too sma
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -76,19 +77,11 @@ def difficult_mean(evidence: Evidence) -> float:
 
 
 def whole_beta(
-    evidence: Evidence,
-    budget: int,
-    *,
-    mu_d: float | None = None,
-    pruning_ratio: float | None = None,
-    **knobs: Any,
+    evidence: Evidence, n_seen: int, budget: int, pruning_ratio: float, knobs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """mu_D and r belong to the whole pool: a class or another part of it is sampled with the same distribution."""
-    if mu_d is None:
-        mu_d = difficult_mean(evidence)
-    if pruning_ratio is None:
-        pruning_ratio = 1 - budget / evidence.n_images if budget else 0.0
-    return {**knobs, "mu_d": mu_d, "pruning_ratio": pruning_ratio}
+    known = {"mu_d": difficult_mean(evidence), "pruning_ratio": pruning_ratio}
+    return {**knobs, **{name: value for name, value in known.items() if knobs[name] is None}}
 
 
 @SELECTORS.register(
@@ -122,8 +115,13 @@ def select_beta(
     [1, 2]
     """
     check_budget(evidence, budget)
-    known = whole_beta(evidence, budget, mu_d=mu_d, pruning_ratio=pruning_ratio)
-    alpha, beta = beta_parameters(known["mu_d"], known["pruning_ratio"], c_d, concentration)
+    if budget == 0:
+        return np.empty(0, dtype=np.int64)
+    if mu_d is None:
+        mu_d = difficult_mean(evidence)
+    if pruning_ratio is None:
+        pruning_ratio = 1 - budget / evidence.n_images
+    alpha, beta = beta_parameters(mu_d, pruning_ratio, c_d, concentration)
     mean_prob, dual = _probabilities(evidence), column(evidence, "dual").astype(np.float64)
     chance = rng.gumbel(size=evidence.n_images)
     with np.errstate(divide="ignore"):

@@ -22,14 +22,15 @@ def select_cutoff(
     budget: int,
     *,
     rng: np.random.Generator,
-    cutoff: float = 0.1,
+    cutoff: float | None = None,
     score: str = "aum",
     higher_is: str | None = None,
     hard_share: float | None = None,
 ) -> IntArray:
     """(budget,) positions, hardest first, after round(cutoff * N) still harder ones were dropped.
 
-    Start plus length: cutoff 0 keeps the hardest images, cutoff = pruning ratio the easiest.
+    Start plus length: cutoff 0 keeps the hardest images, cutoff = pruning ratio the easiest. None is 0.1, or less where
+    the budget leaves less to drop.
 
     >>> evidence = Evidence(5, {"aum": np.array([0.1, 0.2, 0.3, 0.4, 0.5])})
     >>> select_cutoff(evidence, 3, rng=np.random.default_rng(0), cutoff=0.2).tolist()
