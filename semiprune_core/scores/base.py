@@ -39,8 +39,15 @@ def scored_epochs(trajectory: Trajectory, n_epochs: int | None) -> int:
 
 
 def mean_over_epochs(column: FloatArray, n_epochs: int) -> FloatArray:
-    """(N,) float64 mean of the first ``n_epochs`` rows of a (T, N) column, summed in float64."""
-    return np.add.reduce(column[:n_epochs], axis=0, dtype=np.float64) / n_epochs
+    """(N,) float64 mean of the first ``n_epochs`` rows of a (T, N) column, summed in float64.
+
+    Row by row: numpy's own sum adds in another order when there is but one image, and a score would then differ in its
+    last digit with the size of the block it was computed in.
+    """
+    total = np.zeros(column.shape[1], dtype=np.float64)
+    for row in column[:n_epochs]:
+        total += row
+    return total / n_epochs
 
 
 def finite_scores(title: str, scores: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ import numpy as np
 from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.records import FloatArray, Trajectory
-from semiprune_core.scores.base import HARDER, SCORES, finite_scores, scored_epochs
+from semiprune_core.scores.base import HARDER, SCORES, finite_scores, mean_over_epochs, scored_epochs
 from semiprune_core.scores.windows import sliding_moments
 
 COLUMNS = 256  # images at a time: the windows of 256 images over 200 epochs stay in the processor's cache
@@ -50,5 +50,5 @@ def dual(trajectory: Trajectory, *, n_epochs: int | None = None, window: int = 1
             if gamma != 1:
                 np.power(terms, gamma, out=terms)
             terms *= 1 - mean
-            scores[start : start + COLUMNS] = terms.mean(axis=0)
+            scores[start : start + COLUMNS] = mean_over_epochs(terms, len(terms))
     return finite_scores("DUAL", scores)

@@ -69,8 +69,10 @@ def ordered(keys: FloatArray, rng: np.random.Generator) -> IntArray:
     >>> ordered(np.array([3.0, 1.0, 2.0]), np.random.default_rng(0)).tolist()
     [1, 2, 0]
     """
-    shuffled = rng.permutation(len(keys))
-    return shuffled[np.argsort(keys[shuffled], kind="stable")]
+    chance = rng.random(len(keys))
+    order = np.argsort(keys)
+    rising = keys[order]
+    return np.lexsort((chance, keys)) if (rising[1:] == rising[:-1]).any() else order
 
 
 def equal_shares(capacity: IntArray, budget: int, at_least: IntArray | None = None) -> IntArray:

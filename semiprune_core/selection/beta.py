@@ -25,7 +25,7 @@ from scipy.special import betaln, xlog1py, xlogy
 from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.records import Evidence, FloatArray, IntArray
-from semiprune_core.selection.base import SELECTORS, check_budget, column
+from semiprune_core.selection.base import SELECTORS, check_budget, column, ordered
 
 TOP = 10  # images that say where difficult ones lie
 CONCENTRATION = 16.0
@@ -133,8 +133,7 @@ def select_beta(
     rest = ~pole & ~weightless
     keys[rest] += log_density[rest]
     keys[weightless] = -np.abs(mean_prob[weightless] - alpha / (alpha + beta))
-    shuffled = rng.permutation(evidence.n_images)
-    order = shuffled[np.argsort(-keys[shuffled], kind="stable")]
+    order = ordered(-keys, rng)
     if not rest.all():
         tier = np.where(pole, 0, np.where(weightless, 2, 1))
         order = order[np.argsort(tier[order], kind="stable")]
