@@ -73,7 +73,8 @@ def select_coreset(
 
     ``selector_or_method`` is a name from METHODS or SELECTORS. Knobs not given are the method's, then those of
     :func:`default_knobs` for a run of unknown length, then the selector's own. The options are explained in
-    :class:`SelectionOptions`. The coreset's settings name everything that was used.
+    :class:`SelectionOptions`. The coreset's settings name everything that was used: calling this again with its knobs,
+    options, ratio and seed gives the same coreset.
 
     >>> evidence = Evidence(10, {"aum": np.arange(10) / 10})
     >>> select_coreset(evidence, "semi_aum_cutoff", pruning_ratio=0.7, seed=0, cutoff=0.2).indices.tolist()
@@ -96,11 +97,14 @@ def select_coreset(
         check_finite(method.score, scores)
         evidence = dataclasses.replace(evidence, scores={**evidence.scores, method.score: scores})
         known = {"score": method.score, "higher_is": method.higher_is, **known}
-    indices, used = choose(
-        evidence, method.selector, pruning_ratio=pruning_ratio, rng=rng, options=options, knobs=known
-    )
-    settings = {"selector": method.selector, "knobs": {**own, **used}, "options": options.to_json()}
-    return Coreset(indices, selector_or_method, settings, seed, pruning_ratio, evidence.n_images)
+    chosen = choose(evidence, method.selector, pruning_ratio=pruning_ratio, rng=rng, options=options, knobs=known)
+    settings = {
+        "selector": method.selector,
+        "knobs": {**own, **chosen.knobs},
+        "derived": chosen.derived,
+        "options": options.to_json(),
+    }
+    return Coreset(chosen.indices, selector_or_method, settings, seed, pruning_ratio, evidence.n_images)
 
 
 def _method(name: str) -> Method:

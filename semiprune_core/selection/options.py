@@ -45,6 +45,18 @@ class SelectionOptions(Settings):
         check_range("min_per_class", self.min_per_class, low=0)
 
 
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What was chosen: ``indices``, best first; the ``knobs``, defaults included; and what was ``derived`` from them.
+
+    Equal evidence, knobs, options and seed give the same choice; ``derived`` (mu_D, for example) is there to be shown.
+    """
+
+    indices: IntArray
+    knobs: dict[str, Any]
+    derived: dict[str, Any]
+
+
 def complete_knobs(name: str, function: Selector, knobs: Mapping[str, Any]) -> dict[str, Any]:
     """The knobs with the function's defaults for those not given; an unknown one is refused.
 
@@ -74,13 +86,10 @@ def choose(
     rng: np.random.Generator,
     options: SelectionOptions,
     knobs: Mapping[str, Any],
-) -> tuple[IntArray, dict[str, Any]]:
-    """Exactly ``coreset_size(N, r)`` positions, best first, and the knobs they were chosen with.
-
-    The knobs come back complete: defaults filled in, and what the selector derived from the whole pool beside them.
-    """
+) -> Choice:
+    """Exactly ``coreset_size(N, r)`` positions, best first, and what they were chosen with."""
     function, facts = SELECTORS[selector], SELECTORS.facts(selector)
-    full = complete_knobs(selector, function, knobs)
+    complete = complete_knobs(selector, function, knobs)
     budget = coreset_size(evidence.n_images, pruning_ratio)
     must = _must_keep(evidence, options)
     allowed = _without_duplicates(evidence, must) if options.drop_duplicates else np.ones(len(must), dtype=bool)
@@ -92,8 +101,9 @@ def choose(
     n_seen, n_chosen = int(allowed.sum()), budget
     if first:
         n_seen, n_chosen = n_seen - int(must.sum()), budget - int(must.sum())
+    full = complete
     if "whole" in facts:
-        full = facts["whole"](evidence, n_seen, n_chosen, pruning_ratio, full)
+        full = facts["whole"](evidence, n_seen, n_chosen, pruning_ratio, complete)
     pick = partial(_pick, evidence, partial(function, rng=rng, **full), must=must, must_first=first)
 
     if options.class_balanced:
@@ -105,7 +115,11 @@ def choose(
         chosen = pick(np.flatnonzero(allowed), budget)
         if options.min_per_class:
             chosen = _lift_small_classes(chosen, floor, must, pick)
-    return chosen.astype(np.int64), full
+    return Choice(
+        chosen.astype(np.int64),
+        {knob: value for knob, value in complete.items() if value is not None},
+        {knob: value for knob, value in full.items() if value != complete[knob]},
+    )
 
 
 @dataclass(frozen=True, eq=False)
