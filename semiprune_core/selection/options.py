@@ -150,7 +150,7 @@ class _Floor:
         if need <= budget:
             return
         each = f" with at least {self.each} each" if self.each > 1 else ""
-        human = f", {n_must} of them labeled by a person" if n_must else ""
+        human = f", {n_must} of them labeled by a person," if n_must else ""
         raise InvalidSettingError(
             f"Pruning ratio {pruning_ratio:g} leaves {budget} images{human} for {len(self.members)} classes{each}. "
             f"Lower it to {_highest_ratio(n_images, need):g} or less, or merge classes."

@@ -169,6 +169,27 @@ def test_blocks_change_nothing(block, kind):
         np.testing.assert_array_equal(parts[name], whole[name])
 
 
+class Watched:
+    """A column that remembers which images were read."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.reads = array, array.shape, []
+
+    def __getitem__(self, key):
+        self.reads.append(range(self.shape[1])[key[1]])
+        return self.array[key]
+
+
+def test_one_pass_reads_every_image_once_and_no_more_than_a_block_at_a_time():
+    trajectory, _, _ = softmax_run()
+    columns = [trajectory.target_prob, trajectory.margin, trajectory.correct, trajectory.el2n]
+    watched = [Watched(column) for column in columns]
+    table = compute_scores(Trajectory(*watched), block=16)
+    assert {"aum", "dual", "el2n", "forgetting"} <= set(table.columns)
+    for column in watched:
+        assert column.reads == [range(16), range(16, 32), range(32, 40)]
+
+
 def test_dual_divides_by_j_minus_one():
     prob = np.array([[0.0], [1.0]])
     assert dual(trajectory_of(prob), window=2)[0] == pytest.approx(0.5 * math.sqrt(0.5))  # over J it would be 0.25

@@ -107,6 +107,15 @@ def test_too_few_images_for_the_classes_says_which_ratio_would_do():
         pick(evidence_of(labels), ratio=0.8, min_per_class=2)
 
 
+def test_human_labels_and_classes_that_do_not_fit_together_are_counted():
+    labels = np.repeat(np.arange(10), 6)
+    with pytest.raises(
+        InvalidSettingError, match="leaves 12 images, 5 of them labeled by a person, for 10 .* to 0.76 or"
+    ):
+        pick(evidence_of(labels, human=range(5)), ratio=0.8, min_per_class=1, keep_human=True)
+    assert len(pick(evidence_of(labels, human=range(5)), ratio=0.76, min_per_class=1, keep_human=True)) == 14
+
+
 def test_of_duplicates_the_human_labeled_one_stays_otherwise_the_first():
     evidence = evidence_of([0] * 8, duplicate_of=[0, 0, 0, 3, 3, 5, 6, 7], human=[4])
     assert pick(evidence, ratio=0.375, drop_duplicates=True) == [0, 4, 5, 6, 7]
