@@ -214,6 +214,7 @@ def main() -> None:
         return
     size = SIZES[chosen.small]
     (n, t), (n_large, t_large) = size["pool"], size["imagenet"]
+    load = round(os.getloadavg()[0], 1)  # what others were doing on this machine when it began
 
     with tempfile.TemporaryDirectory(prefix="semiprune-scores-") as scratch:
         print(f"1. N = {n}, T = {t}, all scores", flush=True)
@@ -249,7 +250,7 @@ def main() -> None:
         "largest_difference": both["largest_difference"],
         "command": f"benchmarks/scores.py{' --small' if chosen.small else ''}",
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {"system": platform.platform(), "processor": processor(), "cores": os.cpu_count()},
+        "machine": {"system": platform.platform(), "processor": processor(), "cores": os.cpu_count(), "load": load},
         "versions": artifacts.versions(),
     }
     if not chosen.small:
