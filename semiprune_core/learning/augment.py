@@ -124,7 +124,7 @@ def magnitude(name: str, level: Tensor) -> Tensor:
     if name in ("brightness", "color", "contrast", "sharpness"):
         return 0.95 - 0.9 * size
     if name == "posterize":
-        return (8 - 4 * size).round()
+        return (8 - 4 * size).floor()
     if name == "solarize":
         return 256 * (1 - size)
     return size

@@ -50,6 +50,13 @@ class World:
         dist.all_gather(parts, mine.contiguous())
         return torch.cat(parts)
 
+    def add_up(self, mine: Tensor) -> Tensor:
+        """The sum of all processes' tensors, on every one of them."""
+        if self.size > 1:
+            mine = mine.clone()
+            dist.all_reduce(mine)
+        return mine
+
     def first_says(self, flag: bool, device: torch.device) -> bool:
         """What the first process says, on all of them."""
         if self.size == 1:

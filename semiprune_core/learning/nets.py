@@ -34,8 +34,9 @@ class Net(nn.Module):
         return self.backbone(x)
 
     def classify(self, features: Tensor) -> Tensor:
-        """(B, D) features to (B, n_classes) logits."""
-        return self.head(features)
+        """(B, D) features to (B, n_classes) logits, always in full precision: thresholds and scores live from them."""
+        with torch.autocast(features.device.type, enabled=False):
+            return self.head(features.float())
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classify(self.features(x))

@@ -111,8 +111,9 @@ class SupervisedSettings(TrainingSettings):
     batch_size: int = 128
     lr: float = 0.1
     schedule: str = "cosine"
+    nesterov: bool = False
     decay_norms: bool = True
 
     def check(self) -> None:
         super().check()
-        check_choice("schedule", self.schedule, ("cosine", "step", "one_cycle"))
+        check_choice("schedule", self.schedule, ("cosine", "step"))

@@ -45,11 +45,9 @@ class Trainer:
     def autocast(self) -> contextlib.AbstractContextManager[object]:
         return devices.autocast(self.precision, self.device)
 
-    def parts(self, n: int, parts: int | None = None) -> list[slice]:
+    def parts(self, n: int) -> list[slice]:
         """This process's share of a global batch of ``n``, cut into micro-batches of nearly equal length."""
-        mine = self.world.part(n)
-        edges = np.linspace(mine.start, mine.stop, (parts or self.micro_batches) + 1).round().astype(int)
-        return [slice(int(a), int(b)) for a, b in zip(edges, edges[1:]) if b > a]
+        return cut(self.world.part(n), self.micro_batches)
 
     @contextlib.contextmanager
     def part_of_step(self, *, last: bool) -> Iterator[None]:
@@ -74,8 +72,8 @@ class Trainer:
     def with_enough_memory(self, attempt: Callable[[], T], batch_size: int) -> T:
         """Run ``attempt``; when memory runs out, run it again in twice as many micro-batches.
 
-        The gradient stays that of the whole batch. Normalisation sees the smaller parts, and the running statistics keep
-        what the failed attempt added to them.
+        The gradient stays that of the whole batch. Normalisation sees the smaller parts, and its running statistics
+        keep what the failed attempt added to them.
         """
         while True:
             try:
@@ -110,6 +108,12 @@ class Trainer:
         if saved.facts["scaler"]:
             self.scaler.load_state_dict(saved.facts["scaler"])
         self.micro_batches = saved.facts["micro_batches"]
+
+
+def cut(whole: slice, n_parts: int) -> list[slice]:
+    """``whole`` in ``n_parts`` pieces of nearly equal length, empty ones left out."""
+    edges = np.linspace(whole.start, whole.stop, n_parts + 1).round().astype(int)
+    return [slice(int(a), int(b)) for a, b in zip(edges, edges[1:]) if b > a]
 
 
 def fingerprint(settings: TrainingSettings, images: Images, labels: np.ndarray, **more: Any) -> str:

@@ -1,7 +1,7 @@
 """What every SSL algorithm shares: a frozen dataclass of settings that says what to learn from unlabeled images.
 
 The loop asks twice in a step. :meth:`Algorithm.targets` looks at the predictions on the weak views of the *whole*
-batch (no graph) and returns labels and weights; :meth:`Algorithm.step` turns logits into the loss of a part of the batch.
+batch (no graph) and returns labels and weights; :meth:`Algorithm.step` turns logits into the loss of a part of it.
 Between them the loop may split the batch, over micro-batches or processes, without changing what is learned.
 
 Only tensor methods are used here, so pages and the command line can list the algorithms without loading torch.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from semiprune_core.registry import Registry
 from semiprune_core.settings import Settings
@@ -85,8 +85,3 @@ def consistency(
         "mask_share": (targets.weights > 0).float().mean(),
     }
     return supervised + unlabeled_weight * unsupervised, log
-
-
-def settings_of(name: str, values: dict[str, Any]) -> Algorithm:
-    """The algorithm ``name`` with some of its settings changed."""
-    return ALGORITHMS[name].from_json(values)
