@@ -65,6 +65,12 @@ class World:
         dist.broadcast(said, src=0)
         return bool(said.item())
 
+    def share_buffers(self, net: nn.Module) -> None:
+        """Give every process the first one's running statistics, so that all of them answer alike."""
+        if self.size > 1:
+            for buffer in net.buffers():
+                dist.broadcast(buffer, src=0)
+
     def wait(self) -> None:
         if self.size > 1:
             dist.barrier()

@@ -47,6 +47,7 @@ def predict(
     n = len(idx)
     labels, confidence = np.empty(n, np.int64), np.empty(n, np.float32)
     probs = np.empty((n, net.head.out_features), np.float32) if keep_probs else None
+    world.share_buffers(net)
     was_training = net.training
     net.eval()
     block = BATCH * world.size

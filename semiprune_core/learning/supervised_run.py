@@ -212,7 +212,7 @@ class _Run:
         """This step's images: one of the nearly equal pieces of this epoch's order."""
         epoch, place = divmod(self.step, self.steps_per_epoch)
         order = sampling.permutation(len(self.images), self.seed, sampling.EPOCH, epoch)
-        return order[cut(slice(0, len(order)), self.steps_per_epoch)[place]]
+        return order[cut(slice(0, len(order)), self.steps_per_epoch)[place]].copy()
 
     def _one_step(self) -> Tensor:
         idx = self._batch()

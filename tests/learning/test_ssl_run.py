@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from semiprune_core import files
 from semiprune_core.errors import InvalidDataError, OutOfMemoryError, WorkspaceError
 from semiprune_core.learning import trainer
 from semiprune_core.learning.ssl import ALGORITHMS
@@ -197,8 +198,10 @@ def test_far_too_little_memory_names_the_batch_and_a_smaller_one(small_pool, mon
 
 
 @pytest.mark.fault
-def test_a_folder_that_cannot_be_written_fails_with_its_cause(small_pool, tmp_path):
-    blocked = tmp_path / "file"
-    blocked.write_text("not a folder")
-    with pytest.raises((WorkspaceError, OSError)):
-        run(small_pool, folder=blocked)
+def test_a_read_only_folder_fails_with_its_cause(small_pool, tmp_path, monkeypatch):
+    def read_only(handle):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(files.os, "fsync", read_only)
+    with pytest.raises(WorkspaceError, match="cannot be written: Read-only file system"):
+        run(small_pool, folder=tmp_path)
