@@ -104,11 +104,11 @@ def _pooled(*layers: nn.Module) -> nn.Sequential:
 
 @NETS.register("compact", title="Compact residual net", about="Small and quick on a CPU; the `quick` default.")
 def compact(image_size: int, channels: int) -> Backbone:
-    """Three residual stages behind a strided stem, so that most work happens on maps of at most 16 x 16."""
+    """Two residual stages behind a strided stem, so that most work happens on maps of 8 x 8 and smaller."""
     stem_stride = 2 if image_size <= 40 else 4 if image_size <= 100 else 8
     stem_kernel = 3 if stem_stride == 2 else 2 * stem_stride - 1
     stem = [conv(channels, 32, stem_kernel, stem_stride), nn.BatchNorm2d(32), nn.ReLU(inplace=True)]
-    return _pooled(*stem, BasicBlock(32, 32, 1), BasicBlock(32, 64, 2), BasicBlock(64, 128, 2)), 128
+    return _pooled(*stem, BasicBlock(32, 64, 2), BasicBlock(64, 128, 2)), 128
 
 
 def _wide(channels: int, image_size: int, width: int, blocks: int = 4) -> Backbone:

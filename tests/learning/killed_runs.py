@@ -1,6 +1,6 @@
 """Run by test_kill.py: train in child processes that are killed (SIGKILL) at many points, and resume until done.
 
-The children are forked before torch has done any work, so each costs a moment instead of an import.
+The children are forked before torch has started any thread, so each costs a moment instead of an import.
 Usage: killed_runs.py FOLDER KILLS SEED. Prints one JSON object.
 """
 
@@ -141,6 +141,7 @@ def unreadable(folder):
 
 
 def main(folder, n_kills, seed):
+    torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)  # loads what every child would load again
     rng = random.Random(seed)
     kills = [
         ("write", rng.randrange(1, 14), rng.random() < 0.5) if k % 2 else ("step", rng.randrange(1, 6))
