@@ -1,0 +1,385 @@
+"""Drawing the images to label.
+
+The uniform drawing ranks every distinct picture by a hash of seed and image id, and takes the lowest ranks: a random
+permutation that needs no state. A larger fraction with the same seed takes the earlier drawing and goes on from there,
+and images added to the pool fall into place without moving the others.
+
+Pictures that come several times (by content) are drawn as one: the first is shown, its copies receive its label
+(:meth:`semiprune_core.labeling.store.LabelsSnapshot.on_pool`). So every image of the pool is equally likely to be in.
+
+``coverage`` and ``uncertainty`` depart from the paper's uniform sample. Their labels train, but never estimate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from semiprune_core.checks import check_finite, check_range
+from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError, UnknownNameError
+from semiprune_core.labeling import schema
+from semiprune_core.labeling.events import check_annotator
+from semiprune_core.labeling.schema import unsigned_array
+from semiprune_core.records import BoolArray, FloatArray, IntArray
+from semiprune_core.registry import Registry
+
+if TYPE_CHECKING:
+    from semiprune_core.labeling.store import LabelStore
+
+FEW_LABELS = 4
+"""Fewer labels than this in a class are worth a warning."""
+MAX_CLUSTERS = 256
+DrawMethod = Callable[..., np.ndarray]
+DRAW_METHODS: Registry[DrawMethod] = Registry("drawing method")
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A recorded drawing. ``ids`` (M,) uint64 in the order to label, ``needs`` (M,) annotators wanted for each."""
+
+    drawing_id: int
+    method: str
+    uniform: bool
+    seed: int
+    ids: np.ndarray
+    needs: IntArray
+    n_groups: int
+    overlap: float
+    pool_hash: str
+    extends: int | None
+    saved_ms: int
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a uniform drawing would hold. ``per_class`` is None where no reference labels are known.
+
+    ``rarest_expected`` images are expected of a class with the share ``rarest_share`` (the rarest one, if known),
+    and with probability ``chance_of_few`` it gets fewer than four.
+    """
+
+    n_images: int
+    n_groups: int
+    per_class: dict[str, int] | None
+    rarest_class: str | None
+    rarest_share: float
+    rarest_expected: float
+    chance_of_few: float
+
+
+def ranks(ids: np.ndarray, seed: int, purpose: str = "draw") -> np.ndarray:
+    """(M,) uint64: a number for each id that looks random, and depends on nothing but it, the seed and the purpose."""
+    digest = hashlib.sha256(f"semiprune {purpose} {seed}".encode()).digest()
+    first, second = (np.uint64(int.from_bytes(digest[start : start + 8], "big")) for start in (0, 8))
+    return _mix(_mix(ids.astype(np.uint64) ^ first) ^ second)
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """The finalizer of SplitMix64 (Steele, Lea and Flood 2014): a bijection in which every bit depends on all."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def first_copies(duplicate_of: IntArray) -> IntArray:
+    """Positions of the images that are the first of their content."""
+    return np.flatnonzero(duplicate_of == np.arange(len(duplicate_of)))
+
+
+def draw_count(n_groups: int, *, fraction: float | None = None, count: int | None = None) -> int:
+    """How many distinct pictures a fraction or a count of them means; at least one, at most all."""
+    if (fraction is None) == (count is None):
+        raise InvalidSettingError("Give a fraction or a count of images to draw, and not both.")
+    if not n_groups:
+        raise MissingStepError("The pool holds no images to draw from. Import some on the Pool page first.")
+    if fraction is not None:
+        check_range("fraction", fraction, low=0, high=1, low_open=True)
+        return max(1, round(n_groups * fraction))
+    assert count is not None
+    check_range("count", count, low=1, high=n_groups)
+    return int(count)
+
+
+def draw_uniform(ids: np.ndarray, count: int, *, seed: int, earlier: np.ndarray | None = None) -> np.ndarray:
+    """``count`` of ``ids`` (M,) uniformly at random, ``earlier`` ones (same seed) first and in their order.
+
+    What is drawn is always "all ids up to some rank". After the pool has grown, the earlier drawing may reach further
+    than ``count`` does: then a few more are drawn, so that the sample stays uniform and no work is thrown away.
+    """
+    order = np.lexsort((ids, ranks(ids, seed)))
+    ranked = ids[order]
+    if earlier is None or not len(earlier):
+        return ranked[:count]
+    if count <= len(earlier):
+        return earlier[:count]
+    drawn = np.isin(ranked, earlier)
+    reach = int(np.flatnonzero(drawn)[-1]) + 1 if drawn.any() else 0
+    reach = max(count, reach)
+    return np.concatenate([earlier, ranked[:reach][~drawn[:reach]]])
+
+
+@DRAW_METHODS.register("coverage", title="Coverage of the embedding", needs=("features",))
+def draw_coverage(ids: np.ndarray, count: int, *, seed: int, features: FloatArray, **_: Any) -> np.ndarray:
+    """Spread over look-alike groups: k-means on ``features`` (M, D), then the groups take turns, most typical first."""
+    from sklearn.cluster import MiniBatchKMeans
+
+    _one_per_id("features", features, ids)
+    n_clusters = min(count, MAX_CLUSTERS, len(ids))
+    x = np.asarray(features, dtype=np.float32).reshape(len(ids), -1)
+    model = MiniBatchKMeans(n_clusters, random_state=seed % (1 << 32), n_init=1, batch_size=4096, max_iter=50)
+    cluster = model.fit_predict(x)
+    distance = np.linalg.norm(x - model.cluster_centers_[cluster], axis=1)
+    order = np.lexsort((ranks(ids, seed), distance, cluster))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(cluster, minlength=n_clusters))[:-1]])
+    turn = np.empty(len(ids), dtype=np.int64)
+    turn[order] = np.arange(len(ids)) - starts[cluster[order]]
+    return ids[np.lexsort((ranks(ids, seed), turn))[:count]]
+
+
+@DRAW_METHODS.register("uncertainty", title="The model's doubts", needs=("confidence",))
+def draw_uncertainty(ids: np.ndarray, count: int, *, seed: int, confidence: FloatArray, **_: Any) -> np.ndarray:
+    """The images of which a model is least sure: lowest ``confidence`` (M,) first."""
+    _one_per_id("confidence", confidence, ids)
+    return ids[np.lexsort((ranks(ids, seed), confidence))[:count]]
+
+
+def _one_per_id(name: str, values: np.ndarray, ids: np.ndarray) -> None:
+    if len(values) != len(ids):
+        raise InvalidDataError(f"{name} has {len(values)} values for {len(ids)} images.")
+    check_finite(name, values)
+
+
+def pixel_features(images: np.ndarray, *, n_components: int = 32, seed: int = 0, sample: int = 5_000) -> FloatArray:
+    """(N, n_components) float32 of ``images`` (N, H, W, C) uint8: their principal components, before a model exists."""
+    from sklearn.decomposition import PCA
+
+    n = len(images)
+    flat = int(np.prod(images.shape[1:]))
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.choice(n, size=min(n, sample), replace=False))
+    fit_on = np.asarray(images[chosen], dtype=np.float32).reshape(len(chosen), flat) / 255
+    n_components = max(1, min(n_components, *fit_on.shape))
+    model = PCA(n_components, svd_solver="randomized", random_state=seed % (1 << 32)).fit(fit_on)
+    features = np.empty((n, n_components), dtype=np.float32)
+    for start in range(0, n, sample):
+        part = np.asarray(images[start : start + sample], dtype=np.float32).reshape(-1, flat) / 255
+        features[start : start + len(part)] = model.transform(part)
+    return features
+
+
+def chance_of_fewer(n_pool: int, share: float, n_drawn: int, k: int = FEW_LABELS) -> float:
+    """Probability that a class with this share gets fewer than ``k`` of ``n_drawn`` images drawn from ``n_pool``."""
+    from scipy.stats import hypergeom
+
+    return float(hypergeom.cdf(k - 1, n_pool, round(n_pool * share), n_drawn))
+
+
+def preview(
+    ids: np.ndarray,
+    duplicate_of: IntArray,
+    *,
+    fraction: float | None = None,
+    count: int | None = None,
+    seed: int = 0,
+    reference_labels: IntArray | None = None,
+    class_names: Sequence[str] = (),
+    rarest_share: float | None = None,
+    earlier: np.ndarray | None = None,
+) -> Preview:
+    """What a uniform drawing would hold, without drawing it.
+
+    With ``reference_labels`` (N,) the counts are the true ones. Otherwise the figures are for a class of
+    ``rarest_share`` (default: half of an equal share, or 1% when no classes are known).
+    """
+    leaders = first_copies(duplicate_of)
+    n = draw_count(len(leaders), fraction=fraction, count=count)
+    chosen = draw_uniform(ids[leaders], n, seed=seed, earlier=earlier)
+    per_class = rarest = None
+    if reference_labels is not None and (reference_labels >= 0).any():
+        labels = reference_labels[leaders]
+        inside = np.isin(ids[leaders], chosen) & (labels >= 0)
+        counts = np.bincount(labels[inside], minlength=len(class_names))
+        totals = np.bincount(labels[labels >= 0], minlength=len(class_names))
+        per_class = {name: int(counts[number]) for number, name in enumerate(class_names)}
+        present = np.flatnonzero(totals)
+        number = int(present[np.argmin(totals[present])])
+        rarest, rarest_share = class_names[number], float(totals[number] / len(leaders))
+    elif rarest_share is None:
+        rarest_share = 0.5 / len(class_names) if class_names else 0.01
+    check_range("rarest_share", rarest_share, low=0, high=1)
+    return Preview(
+        n_images=len(chosen),
+        n_groups=len(leaders),
+        per_class=per_class,
+        rarest_class=rarest,
+        rarest_share=rarest_share,
+        rarest_expected=len(chosen) * rarest_share,
+        chance_of_few=chance_of_fewer(len(leaders), rarest_share, min(len(chosen), len(leaders))),
+    )
+
+
+class Drawings:
+    """The drawings of a project, recorded in its label store."""
+
+    def __init__(self, store: LabelStore) -> None:
+        self.store = store
+
+    def draw(
+        self,
+        *,
+        pool_hash: str,
+        ids: np.ndarray,
+        duplicate_of: IntArray,
+        fraction: float | None = None,
+        count: int | None = None,
+        seed: int = 0,
+        method: str = "uniform",
+        overlap: float = 0.0,
+        annotator: str,
+        features: FloatArray | None = None,
+        confidence: FloatArray | None = None,
+    ) -> Drawing:
+        """Draw and record. ``ids`` (N,) and ``duplicate_of`` (N,) are the pool's; so are ``features``, ``confidence``.
+
+        ``uniform`` with the seed of an earlier uniform drawing extends it. The other methods draw ``count`` (or a
+        fraction of the pool) among the pictures that no drawing holds yet. ``overlap`` is the share of the images
+        that two annotators label.
+        """
+        check_annotator(annotator)
+        check_range("overlap", overlap, low=0, high=1)
+        check_range("seed", seed, low=0, high=2**63 - 1)
+        if method != "uniform":
+            DRAW_METHODS[method]
+        leaders = first_copies(duplicate_of)
+        n = draw_count(len(leaders), fraction=fraction, count=count)
+        ids = np.asarray(ids, dtype=np.uint64)
+
+        def work(connection: Connection) -> Drawing:
+            seq = schema.lock_project(connection, self.store.project)
+            before = self._read(connection)
+            extends = None
+            if method == "uniform":
+                same = [one for one in before if one.uniform and one.seed == seed]
+                extended = max(same, key=len) if same else None
+                chosen = draw_uniform(ids[leaders], n, seed=seed, earlier=extended.ids if extended else None)
+                if extended and len(chosen) == len(extended) and overlap == extended.overlap:
+                    return extended
+                extends = extended.drawing_id if extended else None
+            else:
+                free = self._free(leaders, ids, before)
+                if not len(free):
+                    raise InvalidSettingError("Every picture of the pool is drawn already; there is none left to draw.")
+                given = {"features": features, "confidence": confidence}
+                needed = {}
+                for name in DRAW_METHODS.facts(method)["needs"]:
+                    if given[name] is None:
+                        raise MissingStepError(f"The drawing method '{method}' needs {name}. Make them first.")
+                    if len(given[name]) != len(ids):
+                        raise InvalidDataError(f"{name} has {len(given[name])} values for {len(ids)} images.")
+                    needed[name] = np.asarray(given[name])[free]
+                chosen = DRAW_METHODS[method](ids[free], min(n, len(free)), seed=seed, **needed)
+            needs = 1 + _overlap_mask(chosen, seed, overlap).astype(np.int64)
+            drawing = Drawing(
+                drawing_id=max((one.drawing_id for one in before), default=0) + 1,
+                method=method,
+                uniform=method == "uniform",
+                seed=seed,
+                ids=chosen,
+                needs=needs,
+                n_groups=len(leaders),
+                overlap=overlap,
+                pool_hash=pool_hash,
+                extends=extends,
+                saved_ms=self.store.now_ms,
+            )
+            self._write(connection, drawing, annotator)
+            schema.set_last_seq(connection, self.store.project, seq + 1)
+            return drawing
+
+        return self.store.database.write(work)
+
+    def _free(self, leaders: IntArray, ids: np.ndarray, before: Sequence[Drawing]) -> IntArray:
+        taken = np.concatenate([one.ids for one in before]) if before else np.empty(0, np.uint64)
+        return leaders[~np.isin(ids[leaders], taken)]
+
+    def _write(self, connection: Connection, drawing: Drawing, annotator: str) -> None:
+        project = self.store.project
+        connection.execute(
+            schema.drawings.insert().values(
+                project=project,
+                drawing_id=drawing.drawing_id,
+                method=drawing.method,
+                uniform=drawing.uniform,
+                seed=drawing.seed,
+                n_images=len(drawing),
+                n_groups=drawing.n_groups,
+                overlap=drawing.overlap,
+                pool_hash=drawing.pool_hash,
+                extends=drawing.extends,
+                annotator=annotator,
+                saved_ms=drawing.saved_ms,
+            )
+        )
+        numbers = drawing.ids.view(np.int64).tolist()
+        rows = [
+            {"project": project, "drawing_id": drawing.drawing_id, "position": position, "image_id": image, "needs": n}
+            for position, (image, n) in enumerate(zip(numbers, drawing.needs.tolist()))
+        ]
+        connection.execute(schema.drawn.insert(), rows)
+
+    def all(self) -> list[Drawing]:
+        """Every drawing, oldest first."""
+        with self.store.database.read() as connection:
+            return self._read(connection)
+
+    def latest(self) -> Drawing | None:
+        with self.store.database.read() as connection:
+            return self.latest_in(connection)
+
+    def latest_in(self, connection: Connection) -> Drawing | None:
+        table = schema.drawings
+        newest = sa.select(sa.func.max(table.c.drawing_id)).where(table.c.project == self.store.project)
+        number = connection.execute(newest).scalar()
+        return self._read(connection, number)[0] if number else None
+
+    def get(self, drawing_id: int) -> Drawing:
+        with self.store.database.read() as connection:
+            found = self._read(connection, drawing_id)
+        if not found:
+            raise UnknownNameError(f"There is no drawing {drawing_id} in this project.", code="NO_DRAWING")
+        return found[0]
+
+    def _read(self, connection: Connection, drawing_id: int | None = None) -> list[Drawing]:
+        table, drawn = schema.drawings, schema.drawn
+        query = sa.select(table).where(table.c.project == self.store.project).order_by(table.c.drawing_id)
+        if drawing_id is not None:
+            query = query.where(table.c.drawing_id == drawing_id)
+        found = []
+        for row in connection.execute(query).mappings().all():
+            rows = connection.execute(
+                sa.select(drawn.c.image_id, drawn.c.needs)
+                .where(drawn.c.project == self.store.project, drawn.c.drawing_id == row["drawing_id"])
+                .order_by(drawn.c.position)
+            ).fetchall()
+            values = {name: row[name] for name in _PLAIN}
+            ids, needs = [one[0] for one in rows], [one[1] for one in rows]
+            found.append(Drawing(ids=unsigned_array(ids), needs=np.array(needs, dtype=np.int64), **values))
+        return found
+
+
+_PLAIN = ("drawing_id", "method", "uniform", "seed", "n_groups", "overlap", "pool_hash", "extends", "saved_ms")
+
+
+def _overlap_mask(ids: np.ndarray, seed: int, overlap: float) -> BoolArray:
+    """Which images two annotators label: by their own hash, so that extending a drawing changes nothing before."""
+    return ranks(ids, seed, "overlap") / 2.0**64 < overlap

@@ -1,0 +1,152 @@
+"""Leases: who has which image before them, so that two people do not get the same one.
+
+A lease ends by itself. An image goes to as many annotators as it needs (one, or two in the overlap): those who have
+decided it and those who hold a lease on it count. The whole hand-out is one write transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from semiprune_core.checks import check_range
+from semiprune_core.errors import MissingStepError
+from semiprune_core.labeling import schema
+from semiprune_core.labeling.events import FIRST_ROUND, check_annotator
+from semiprune_core.labeling.schema import in_chunks, signed, unsigned_array
+
+if TYPE_CHECKING:
+    from semiprune_core.labeling.store import LabelStore
+
+DEFAULT_TTL_S = 600.0
+MAX_LEASE = 1_000
+
+
+class Leases:
+    """The leases of a project."""
+
+    def __init__(self, store: LabelStore) -> None:
+        self.store = store
+
+    def lease(
+        self, annotator: str, n: int = 20, *, ttl_s: float = DEFAULT_TTL_S, drawing_id: int | None = None
+    ) -> np.ndarray:
+        """The next ``n`` images (at most) of the drawing for this annotator, (n,) uint64 in the drawing's order.
+
+        Images the annotator holds already and has not decided come among them and are renewed, so a reload goes on
+        where it was. Empty when there is nothing left for this annotator now.
+        """
+        check_annotator(annotator)
+        check_range("n", n, low=1, high=MAX_LEASE)
+        check_range("ttl_s", ttl_s, low=1, high=86_400)
+
+        def work(connection: Connection) -> list[int]:
+            schema.lock_project(connection, self.store.project)
+            now = self.store.now_ms
+            leases = schema.leases
+            connection.execute(
+                leases.delete().where(leases.c.project == self.store.project, leases.c.expires_ms <= now)
+            )
+            chosen = drawing_id if drawing_id is not None else self._latest(connection)
+            images = list(connection.execute(self._open_images(chosen, annotator, n)).scalars())
+            self._hold(connection, annotator, images, now + int(ttl_s * 1000))
+            return images
+
+        return unsigned_array(self.store.database.write(work))
+
+    def renew(self, annotator: str, image_ids: Iterable[int], *, ttl_s: float = DEFAULT_TTL_S) -> np.ndarray:
+        """Hold these images longer; returns those that are still the annotator's (an expired lease is not revived)."""
+        check_annotator(annotator)
+        check_range("ttl_s", ttl_s, low=1, high=86_400)
+        wanted = [signed(int(image_id)) for image_id in image_ids]
+
+        def work(connection: Connection) -> list[int]:
+            schema.lock_project(connection, self.store.project)
+            now, leases = self.store.now_ms, schema.leases
+            held: set[int] = set()
+            for part in in_chunks(wanted):
+                query = sa.select(leases.c.image_id).where(
+                    leases.c.project == self.store.project,
+                    leases.c.annotator == annotator,
+                    leases.c.expires_ms > now,
+                    leases.c.image_id.in_(part),
+                )
+                held.update(connection.execute(query).scalars())
+            mine = [image for image in wanted if image in held]
+            self._hold(connection, annotator, mine, now + int(ttl_s * 1000))
+            return mine
+
+        return unsigned_array(self.store.database.write(work))
+
+    def release(self, annotator: str, image_ids: Iterable[int] | None = None) -> None:
+        """Give images back (all of the annotator's where None), so that others get them at once."""
+        leases = schema.leases
+        mine = leases.delete().where(leases.c.project == self.store.project, leases.c.annotator == annotator)
+        wanted = None if image_ids is None else [signed(int(image_id)) for image_id in image_ids]
+
+        def work(connection: Connection) -> None:
+            schema.lock_project(connection, self.store.project)
+            if wanted is None:
+                connection.execute(mine)
+                return
+            for part in in_chunks(wanted):
+                connection.execute(mine.where(leases.c.image_id.in_(part)))
+
+        self.store.database.write(work)
+
+    def _latest(self, connection: Connection) -> int:
+        table = schema.drawings
+        newest = sa.select(sa.func.max(table.c.drawing_id)).where(table.c.project == self.store.project)
+        number = connection.execute(newest).scalar()
+        if number is None:
+            raise MissingStepError("No images were drawn yet. Draw the subset to label first.")
+        return int(number)
+
+    def _hold(self, connection: Connection, annotator: str, images: Iterable[int], expires_ms: int) -> None:
+        rows = [
+            {"project": self.store.project, "image_id": image, "annotator": annotator, "expires_ms": expires_ms}
+            for image in images
+        ]
+        schema.upsert(connection, schema.leases, rows)
+
+    def _open_images(self, drawing_id: int, annotator: str, n: int) -> sa.Select[tuple[int]]:
+        drawn, current, leases = schema.drawn, schema.current, schema.leases
+        project = self.store.project
+
+        def decided(table: sa.Alias, image: sa.Column[int], holder: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+            return sa.and_(
+                table.c.project == project,
+                table.c.image_id == image,
+                table.c.round == FIRST_ROUND,
+                table.c.action.is_not(None),
+                holder,
+            )
+
+        mine, others, theirs = (current.alias(name) for name in ("mine", "others", "theirs"))
+        by_me = sa.exists().where(decided(mine, drawn.c.image_id, mine.c.holder == annotator))
+        by_others = (
+            sa.select(sa.func.count())
+            .where(decided(others, drawn.c.image_id, others.c.holder != annotator))
+            .scalar_subquery()
+        )
+        leased = (
+            sa.select(sa.func.count())
+            .where(
+                leases.c.project == project,
+                leases.c.image_id == drawn.c.image_id,
+                leases.c.annotator != annotator,
+                ~sa.exists().where(decided(theirs, leases.c.image_id, theirs.c.holder == leases.c.annotator)),
+            )
+            .scalar_subquery()
+        )
+        return (
+            sa.select(drawn.c.image_id)
+            .where(drawn.c.project == project, drawn.c.drawing_id == drawing_id, ~by_me)
+            .where(by_others + leased < drawn.c.needs)
+            .order_by(drawn.c.position)
+            .limit(n)
+        )

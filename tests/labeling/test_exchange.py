@@ -1,0 +1,298 @@
+"""Labels from and to other tools: nothing swallowed, nothing overwritten silently, nothing taken for a formula."""
+
+from __future__ import annotations
+
+import csv
+import json
+import xml.etree.ElementTree as ET
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from semiprune_core.errors import InvalidDataError, MissingStepError
+from semiprune_core.labeling.events import Event
+from semiprune_core.labeling.exchange import (
+    export_csv,
+    export_label_studio,
+    import_csv,
+    import_label_studio,
+    label_studio_config,
+    spreadsheet_safe,
+    take_reference,
+    without_guard,
+)
+from semiprune_core.pool import show_id
+from semiprune_core.progress import Collected, Stopped
+
+PATHS = ["a/1.png", "a/2.png", "ü b/3 #100%.png", "=cmd.png", "twice.png", "twice.png", "'=odd.png"]
+
+
+def make_pool(paths=PATHS, labels=(0, 1, -1, 0, 1, 1, 0), class_names=("ant", "bee")):
+    ids = np.random.default_rng(1).integers(0, 2**64, len(paths), dtype=np.uint64)
+    place = {int(image): position for position, image in enumerate(ids)}
+    return SimpleNamespace(
+        ids=ids,
+        table=pa.table({"path": paths}),
+        class_names=class_names,
+        reference_labels=np.array(labels),
+        positions=lambda wanted: np.array([place.get(int(image), -1) for image in wanted], dtype=np.int64),
+    )
+
+
+@pytest.fixture
+def pool():
+    return make_pool()
+
+
+def _settled(store, pool):
+    labels, names = store.labels(), {one.class_id: one.name for one in store.classes.all()}
+    where = pool.positions(labels.ids)
+    return {int(p): names[int(c)] for p, c in zip(where, labels.class_ids)}
+
+
+def test_a_csv_by_path_or_id_with_everything_odd_listed(store, pool):
+    text = "path,image_id,label,annotator\n"
+    text += "a/1.png,,cat,\n"  # 2: fine
+    text += f",{show_id(pool.ids[1])},dog,ben\n"  # 3: fine, by id
+    text += "gone.png,,cat,\n"  # 4: unknown path
+    text += "ü b/3 #100%.png,,emu,\n"  # 5: unknown class
+    text += "twice.png,,cat,\n"  # 6: two images
+    text += ",zzz,cat,\n"  # 7: no id
+    text += f",{show_id(5)},cat,\n"  # 8: an id of another pool
+    text += "a/1.png,,dog,\n"  # 9: says otherwise than row 2
+    text += "a/1.png,,cat,\n"  # 10: says the same
+    text += ",,cat,\n"  # 11: names nothing
+    text += "=cmd.png,,,\n"  # 12: no label
+    text += "=cmd.png,,cat, spaced \n"  # 13: no annotator's name
+    result = import_csv(store, pool, text.encode(), annotator="importer")
+    assert _settled(store, pool) == {0: "cat", 1: "dog"}
+    assert (result.n_rows, result.n_saved, result.n_unchanged) == (12, 2, 1)
+    assert [(problem.row, problem.code) for problem in result.problems] == [
+        (4, "UNKNOWN_PATH"),
+        (5, "UNKNOWN_CLASS"),
+        (6, "AMBIGUOUS_PATH"),
+        (7, "BAD_IMAGE_ID"),
+        (8, "UNKNOWN_IMAGE"),
+        (9, "CONTRADICTS"),
+        (11, "UNKNOWN_PATH"),
+        (12, "UNKNOWN_CLASS"),
+        (13, "INVALID_DATA"),
+    ]
+    assert {held.holder for held in store.held()} == {"importer", "ben"}
+
+
+def test_missing_classes_can_be_made(store, pool):
+    result = import_csv(
+        store, pool, b"path,label\na/1.png,emu\na/2.png,cat\n", annotator="i", create_missing_classes=True
+    )
+    assert result.new_classes == ("emu",) and _settled(store, pool) == {0: "emu", 1: "cat"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "path;label\r\na/1.png;cat\r\n".encode("utf-16"),
+        "\ufeffPath\tLabel\na/1.png\tcat\n".encode(),
+        b'path,label\n"a/1.png","cat"\n',
+        b"path,label\n.\\a\\1.png,cat",
+    ],
+)
+def test_common_ways_to_write_a_csv_are_understood(store, pool, data):
+    import_csv(store, pool, data, annotator="i")
+    assert _settled(store, pool) == {0: "cat"}
+
+
+@pytest.mark.parametrize(
+    "data, code",
+    [
+        (b"", "CSV_EMPTY"),
+        (b" \n", "CSV_EMPTY"),
+        (b"path\na\n", "CSV_NO_PATH_COLUMN"),
+        (b"file,label\na,b\n", "CSV_NO_PATH_COLUMN"),
+        (b"path,label\nM\xfcller.png,cat\n", "CSV_ENCODING"),
+        (b"path,label\n" + b"x" * 200_000 + b",cat\n", "CSV_CELL_TOO_LARGE"),
+        (b'path,label\n"a,cat\n', "CSV_DAMAGED"),
+    ],
+)
+def test_a_csv_that_cannot_be_read_is_refused_by_name(store, pool, data, code):
+    with pytest.raises(InvalidDataError) as error:
+        import_csv(store, pool, data, annotator="i")
+    assert error.value.code == code and store.events() == []
+
+
+def test_an_import_overwrites_only_when_asked(store, pool, event):
+    store.append([event("label", int(pool.ids[0]), 1)])
+    data = b"path,label\na/1.png,cat\n"
+    result = import_csv(store, pool, data, annotator="ana")
+    assert [problem.code for problem in result.problems] == ["ALREADY_LABELED"] and _settled(store, pool) == {0: "dog"}
+    assert import_csv(store, pool, data, annotator="ana", replace=True).n_saved == 1
+    assert _settled(store, pool) == {0: "cat"}
+    assert import_csv(store, pool, data, annotator="ana").n_unchanged == 1
+
+
+def test_one_undo_takes_an_import_back(store, event):
+    pool = make_pool([f"{number}.png" for number in range(1200)], [0] * 1200)
+    text = "path,label\n" + "".join(f"{number}.png,owl\n" for number in range(1200))
+    progress = Collected()
+    result = import_csv(store, pool, text.encode(), annotator="ana", progress=progress)
+    assert len(store.labels().ids) == 1200 and progress.reports[-1]["done"] == 1200
+    store.append([event("undo", target=result.last_event_id)])
+    assert not len(store.labels().ids)
+
+
+def test_an_import_can_be_stopped(store):
+    pool = make_pool([f"{number}.png" for number in range(1200)], [0] * 1200)
+    text = "path,label\n" + "".join(f"{number}.png,owl\n" for number in range(1200))
+    with pytest.raises(Stopped):
+        import_csv(store, pool, text.encode(), annotator="ana", progress=Collected(stop_after=500))
+    assert len(store.labels().ids) == 500
+
+
+def _hostile_store(store, pool, event):
+    names = ["=1+1", "+1", "-1", "@x", "'=x", "a,b", 'q"uote', "ünï"]
+    store.classes.add(names, annotator="ana")
+    numbers = {one.name: one.class_id for one in store.classes.all()}
+    chosen = names[: len(pool.ids)]
+    store.append([event("label", int(image), numbers[name]) for image, name in zip(pool.ids, chosen)])
+    return dict(enumerate(chosen))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_csv_comes_back_as_it_went(store, database, pool, event, tmp_path, exact):
+    wanted = _hostile_store(store, pool, event)
+    assert export_csv(store, pool, tmp_path / "labels.csv", exact=exact) == len(pool.ids)
+    with open(tmp_path / "labels.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["image_id"] for row in rows] == [show_id(image) for image in pool.ids]
+    cells = [row[name] for row in rows for name in ("path", "label", "annotator")]
+    assert any(cell.startswith("=") for cell in cells) == exact
+    other = type(store)(database, store.project + "-2")
+    result = import_csv(other, pool, (tmp_path / "labels.csv").read_bytes(), annotator="i", create_missing_classes=True)
+    if exact:
+        assert result.problems == [] and _settled(other, pool) == wanted
+        assert import_csv(store, pool, (tmp_path / "labels.csv").read_bytes(), annotator="i").n_unchanged == len(wanted)
+    else:  # where the classes are known the guarded names are understood
+        other = type(store)(database, store.project + "-3")
+        other.classes.add(set(wanted.values()) - {"'=x"}, annotator="i")
+        import_csv(other, pool, (tmp_path / "labels.csv").read_bytes(), annotator="i")
+        assert _settled(other, pool) == {place: name for place, name in wanted.items() if name != "'=x"}
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_cell_begins_like_a_formula(first):
+    assert (
+        spreadsheet_safe(first + "1") == "'" + first + "1"
+        and without_guard(spreadsheet_safe(first + "1")) == first + "1"
+    )
+
+
+def test_a_path_that_really_begins_with_an_apostrophe_is_found(store, pool):
+    import_csv(store, pool, b"path,label\n'=odd.png,cat\n'=cmd.png,dog\n", annotator="i")
+    assert _settled(store, pool) == {6: "cat", 3: "dog"}
+
+
+def test_every_answer_or_the_settled_one(store, pool, event, tmp_path):
+    image = int(pool.ids[0])
+    store.append([event("label", image, 0), event("label", image, 1, annotator="ben")])
+    assert export_csv(store, pool, tmp_path / "x.csv") == 0
+    assert export_csv(store, pool, tmp_path / "x.csv", every_answer=True) == 2
+    store.append([event("settle", image, 1, annotator="eva")])
+    assert export_csv(store, pool, tmp_path / "x.csv") == 1
+    assert (tmp_path / "x.csv").read_text().splitlines()[1] == f"{show_id(image)},a/1.png,dog,eva"
+
+
+def test_label_studio_comes_back_as_it_went(store, database, pool, event, tmp_path):
+    wanted = _hostile_store(store, pool, event)
+    image = int(pool.ids[0])
+    store.append([event("skip", image, annotator="ben"), event("label", image, 3, lead_time_ms=4288)])
+    assert export_label_studio(store, pool, tmp_path / "tasks.json") == len(pool.ids)
+    tasks = json.loads((tmp_path / "tasks.json").read_text("utf-8"))
+    assert tasks[2]["data"]["image"] == "/data/local-files/?d=%C3%BC%20b/3%20%23100%25.png"
+    first = tasks[0]["annotations"]
+    assert first[0]["result"][0] == {
+        "id": "r1",
+        "from_name": "choice",
+        "to_name": "image",
+        "type": "choices",
+        "value": {"choices": ["=1+1"]},
+    }
+    assert first[0]["lead_time"] == 4.288 and first[1] == {"result": [], "was_cancelled": True, "ground_truth": False}
+    other = type(store)(database, store.project + "-2")
+    data = (tmp_path / "tasks.json").read_bytes()
+    result = import_label_studio(other, pool, data, annotator="i", create_missing_classes=True)
+    assert result.problems == [] and _settled(other, pool) == wanted
+    assert {(held.holder, held.action) for held in other.held([image])} == {("ana", "label"), ("ben", "skip")}
+    assert 4288 in {row["lead_time_ms"] for row in other.events()}
+
+
+def _task(image, *choices, **annotation):
+    result = [{"from_name": "c", "to_name": "i", "type": "choices", "value": {"choices": list(choices)}}]
+    return {"data": {"image": image}, "annotations": [{"result": result, **annotation}]}
+
+
+def test_label_studios_own_exports_are_read_and_odd_tasks_listed(store, pool):
+    tasks = [
+        _task("/data/local-files/?d=a/1.png", "cat", completed_by=3, lead_time=1.5),
+        _task("/data/local-files/?d=%C3%BC%20b/3%20%23100%25.png", "dog", completed_by={"email": "ben@x.org"}),
+        {"image": "a/2.png", "choice": "owl", "id": 7, "annotator": 2, "lead_time": 3.1},  # JSON_MIN
+        _task("a/1.png", "cat", "dog"),
+        _task("http://elsewhere/1.png", "cat"),
+        {"data": {"text": "no image"}},
+        {"data": {"image": "a/2.png"}, "annotations": []},
+        "nonsense",
+        {"data": {"image": "a/2.png"}, "annotations": ["x", {"result": [{"type": "rectanglelabels", "value": {}}]}]},
+    ]
+    result = import_label_studio(store, pool, json.dumps(tasks).encode(), annotator="i")
+    assert _settled(store, pool) == {0: "cat", 1: "owl", 2: "dog"}
+    assert {held.holder for held in store.held()} == {"label-studio 3", "ben@x.org", "label-studio 2"}
+    assert [(p.row, p.code) for p in result.problems] == [
+        (4, "NOT_ONE_CLASS"),
+        (5, "UNKNOWN_PATH"),
+        (6, "NO_IMAGE"),
+        (8, "JSON_SHAPE"),
+        (9, "JSON_SHAPE"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "data, code", [(b"{", "JSON_DAMAGED"), (b"{}", "JSON_SHAPE"), (b"[" * 100_000, "JSON_DAMAGED")]
+)
+def test_json_that_is_no_export_is_refused(store, pool, data, code):
+    with pytest.raises(InvalidDataError) as error:
+        import_label_studio(store, pool, data, annotator="i")
+    assert error.value.code == code
+
+
+def test_the_interface_for_label_studio_escapes_names(store):
+    store.classes.add(['<b>"&'], annotator="ana")
+    root = ET.fromstring(label_studio_config(store.classes.all()))
+    choices = root.findall("./Choices/Choice")
+    assert [choice.get("value") for choice in choices] == ["cat", "dog", "owl", '<b>"&']
+    assert choices[0].get("hotkey") == "1"
+
+
+def test_reference_labels_of_the_drawn_subset_and_no_others(store, pool, event):
+    with pytest.raises(MissingStepError):
+        take_reference(store, pool)
+    ids = pool.ids
+    store.drawings.draw(pool_hash="h", ids=ids[:4], duplicate_of=np.arange(4), count=4, annotator="ana")
+    result = take_reference(store, pool)
+    assert _settled(store, pool) == {0: "ant", 1: "bee", 3: "ant"}
+    assert [(p.code, p.value) for p in result.problems] == [("NO_REFERENCE", show_id(ids[2]))]
+    assert take_reference(store, pool).n_unchanged == 3
+    store.append([event("label", int(ids[0]), 0)])
+    assert _settled(store, pool)[0] == "cat" and len(store.uniform_labels()) == 3
+
+
+def test_a_pool_without_reference_labels_says_so(store):
+    pool = make_pool(labels=[-1] * len(PATHS))
+    store.drawings.draw(pool_hash="h", ids=pool.ids, duplicate_of=np.arange(7), count=4, annotator="ana")
+    with pytest.raises(MissingStepError, match="by hand"):
+        take_reference(store, pool)
+
+
+def test_an_events_text_has_limits():
+    with pytest.raises(InvalidDataError):
+        Event(event_id="x", annotator="a" * 65, action="undo")

@@ -1,0 +1,112 @@
+"""Writers that are killed, and many writers at once: nothing acknowledged is lost, doubled or overwritten.
+
+Reduced by default; SEMIPRUNE_FULL=1 runs the full counts (50 kills; 8 x 250 labels beside a 50,000-row import).
+Killing a process does not show what a power cut does: that rests on SQLite's ``synchronous=FULL``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import uuid
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiprune_core.labeling import LabelStore
+
+FULL = bool(os.environ.get("SEMIPRUNE_FULL"))
+WRITER = Path(__file__).with_name("writer.py")
+ROOT = Path(__file__).parents[2]
+DEADLINE_S = 600 if FULL else 120
+
+
+@pytest.fixture
+def start():
+    """Start a writer; whatever happens, none is left behind."""
+    started: list[subprocess.Popen] = []
+
+    def one(*arguments: object) -> subprocess.Popen:
+        started.append(_start(*arguments))
+        return started[-1]
+
+    yield one
+    for writer in started:
+        writer.kill()
+        writer.communicate()
+
+
+def _start(mode: str, store: LabelStore, annotator: str, count: int) -> subprocess.Popen:
+    where = store.database.url
+    url = str(where.database) if store.database.is_sqlite else where.render_as_string(hide_password=False)
+    return subprocess.Popen(
+        [sys.executable, WRITER, mode, url, store.project, annotator, str(count)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.fault
+def test_nothing_acknowledged_is_missing_after_kill_9(store, start):
+    rng = random.Random(0)
+    acknowledged: list[str] = []
+    for _ in range(50 if FULL else 5):
+        writer = start("forever", store, "ana", 0)
+        first = writer.stdout.readline()
+        assert first, writer.stderr.read()
+        timer = threading.Timer(rng.uniform(0, 0.25), writer.kill)
+        timer.start()
+        rest, _ = writer.communicate(timeout=60)
+        timer.join()
+        whole_lines = (first + rest).rsplit("\n", 1)[0]
+        acknowledged += whole_lines.split()
+        assert store.database.integrity_problems() == []
+        kept = {row["event_id"] for row in store.events()}
+        assert set(acknowledged) <= kept
+    assert len(acknowledged) == len(set(acknowledged)) > 5
+    held = sorted(store.held(), key=repr)
+    store.rebuild()
+    assert sorted(store.held(), key=repr) == held
+
+
+@pytest.mark.fault
+def test_eight_annotators_and_an_import_lose_double_and_overwrite_nothing(database, start):
+    n_labels, n_rows = (250, 50_000) if FULL else (40, 2_000)
+    store = LabelStore(database, f"many-{uuid.uuid4().hex[:8]}")
+    store.classes.add([f"c{number}" for number in range(8)], annotator="ana")
+    ids = np.arange(8 * n_labels + 20, dtype=np.uint64)
+    store.drawings.draw(pool_hash="h", ids=ids, duplicate_of=np.arange(len(ids)), fraction=1.0, annotator="ana")
+    writers = [start("leased", store, f"a-{number}", n_labels) for number in range(8)]
+    writers.append(start("import", store, "importer", n_rows))
+    for writer in writers:
+        assert writer.stdout.readline() == "ready\n", writer.stderr.read()
+    for writer in writers:  # all begin at once
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    outputs = [writer.communicate(timeout=DEADLINE_S) for writer in writers]
+    assert [error for _, error in outputs if error] == []  # "database is locked" would be here
+    assert [writer.returncode for writer in writers] == [0] * 9
+
+    said = [line.split() for text, _ in outputs for line in text.splitlines()]
+    labels = [words for words in said if words[0] == "label"]
+    assert len(labels) == 8 * n_labels and {status for _, _, status, _ in labels} == {"saved"}
+    assert max(Counter(image for _, image, _, _ in labels).values()) == 1  # no image went to two people
+    events = store.events()
+    kept = Counter(row["event_id"] for row in events)
+    assert set(kept.values()) == {1} and {event_id for _, _, _, event_id in labels} <= set(kept)
+    assert ["imported", str(n_rows), "0"] in said
+    assert len([row for row in events if row["annotator"] == "importer"]) == n_rows
+
+    settled = [words for words in said if words[0] == "settle"]
+    winners = {int(image): int(mine) for _, image, status, mine in settled if status == "saved"}
+    assert Counter(status for _, _, status, _ in settled) == {"saved": 10, "conflict": 70}
+    assert {held.image_id: held.class_id for held in store.held(range(10)) if held.round == "settle"} == winners
+    assert store.database.integrity_problems() == []

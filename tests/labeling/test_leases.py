@@ -1,0 +1,86 @@
+"""Leases: nobody gets what another has, abandoned ones return, the overlap goes to two."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semiprune_core.errors import InvalidSettingError, MissingStepError
+
+
+@pytest.fixture
+def drawn(store):
+    """Thirty images, all drawn."""
+    ids = np.random.default_rng(0).integers(0, 2**64, 30, dtype=np.uint64)
+    return store.drawings.draw(pool_hash="h", ids=ids, duplicate_of=np.arange(30), fraction=1.0, annotator="ana").ids
+
+
+def test_two_annotators_get_different_images_in_the_drawings_order(store, drawn):
+    assert store.leases.lease("ana", 10).tolist() == drawn[:10].tolist()
+    assert store.leases.lease("ben", 15).tolist() == drawn[10:25].tolist()
+    assert store.leases.lease("eva", 15).tolist() == drawn[25:].tolist()
+    assert store.leases.lease("kim", 15).tolist() == []
+
+
+def test_a_reload_gets_the_same_images_less_the_decided(store, drawn, event):
+    first = store.leases.lease("ana", 4)
+    store.append([event("label", int(first[0]), 0), event("skip", int(first[2]))])
+    assert store.leases.lease("ana", 4).tolist() == drawn[[1, 3, 4, 5]].tolist()
+
+
+def test_deciding_one_image_does_not_free_the_others(store, drawn, event):
+    mine = store.leases.lease("ana", 10)
+    store.append([event("label", int(mine[0]), 0)])
+    assert store.leases.lease("ben", 30).tolist() == drawn[10:].tolist()
+
+
+def test_an_abandoned_lease_returns_when_its_time_is_over(store, drawn, clock):
+    store.leases.lease("ana", 30, ttl_s=60)
+    clock.now += 59.9
+    assert not len(store.leases.lease("ben", 5))
+    clock.now += 0.2
+    assert store.leases.lease("ben", 5).tolist() == drawn[:5].tolist()
+    assert store.leases.lease("ana", 5).tolist() == drawn[5:10].tolist()
+
+
+def test_renewing_holds_longer_but_revives_nothing(store, drawn, clock):
+    mine = store.leases.lease("ana", 3, ttl_s=60)
+    clock.now += 50
+    assert store.leases.renew("ana", mine[:2], ttl_s=60).tolist() == mine[:2].tolist()
+    clock.now += 50
+    assert store.leases.lease("ben", 2).tolist() == [drawn[2], drawn[3]]
+    clock.now += 50
+    assert not len(store.leases.renew("ana", mine))
+
+
+def test_released_images_go_to_others_at_once(store, drawn):
+    mine = store.leases.lease("ana", 3)
+    store.leases.release("ana", mine[1:2])
+    assert store.leases.lease("ben", 1).tolist() == [drawn[1]]
+    store.leases.release("ana")
+    assert store.leases.lease("eva", 2).tolist() == [drawn[0], drawn[2]]
+
+
+def test_decided_images_are_not_handed_out_and_undone_ones_are(store, drawn, event):
+    store.append([event("label", int(image), 0) for image in drawn[:29]])
+    assert store.leases.lease("ben", 5).tolist() == [drawn[29]]
+    store.append([event("undo")])
+    assert store.leases.lease("ben", 5).tolist() == [drawn[28], drawn[29]]
+
+
+def test_overlap_images_go_to_two_and_no_more(store, event):
+    ids = np.arange(10, dtype=np.uint64)
+    store.drawings.draw(pool_hash="h", ids=ids, duplicate_of=np.arange(10), count=10, overlap=1.0, annotator="ana")
+    first, second = store.leases.lease("ana", 10), store.leases.lease("ben", 10)
+    assert np.array_equal(first, second) and not len(store.leases.lease("eva", 10))
+    store.append([event("label", int(image), 0) for image in ids])
+    store.leases.release("ben")
+    assert len(store.leases.lease("eva", 10)) == 10 and not len(store.leases.lease("ana", 10))
+
+
+def test_a_lease_needs_a_drawing_and_sane_numbers(store):
+    with pytest.raises(MissingStepError):
+        store.leases.lease("ana", 1)
+    for wrong in ({"n": 0}, {"n": 5000}, {"n": 1, "ttl_s": 0}):
+        with pytest.raises(InvalidSettingError):
+            store.leases.lease("ana", **wrong)

@@ -1,0 +1,97 @@
+"""A process that labels, for the fault tests, and prints what was acknowledged.
+
+`writer.py MODE URL PROJECT ANNOTATOR COUNT`
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import uuid
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+
+from semiprune_core.labeling import Event, LabelStore
+from semiprune_core.labeling.database import Database
+from semiprune_core.labeling.exchange import import_csv
+
+
+def say(*words: object) -> None:
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def label_forever(store: LabelStore, annotator: str) -> None:
+    """Labels, bulk labels and undos, without end: somebody will kill us."""
+    for number in itertools.count():
+        image = number % 50
+        ids = [uuid.uuid4().hex for _ in range(3)]
+        label = {"annotator": annotator, "action": "label", "class_id": number % 3}
+        batch = [Event(event_id=ids[0], image_id=image, **label)]
+        if number % 4 == 0:
+            batch += [Event(event_id=name, image_id=100 + image, group_id=ids[0], **label) for name in ids[1:]]
+        if number % 5 == 0:
+            batch.append(Event(event_id=uuid.uuid4().hex, annotator=annotator, action="undo"))
+        say(*[ack.event_id for ack in store.append(batch) if ack.status == "saved"])
+
+
+def label_leased(store: LabelStore, annotator: str, count: int) -> None:
+    """``count`` labels on leased images; then everybody settles the same ten images, each with a class of their own."""
+    say("ready")
+    sys.stdin.readline()
+    done = 0
+    while done < count:
+        for image in store.leases.lease(annotator, min(5, count - done)).tolist():
+            event = Event(
+                event_id=uuid.uuid4().hex,
+                annotator=annotator,
+                action="label",
+                image_id=image,
+                class_id=image % 3,
+                expected_version="",
+            )
+            say("label", image, store.append([event])[0].status, event.event_id)
+            done += 1
+    mine = int(annotator.rsplit("-", 1)[1])
+    for image in range(10):
+        event = Event(
+            event_id=uuid.uuid4().hex,
+            annotator=annotator,
+            action="settle",
+            image_id=image,
+            class_id=mine,
+            expected_version="",
+        )
+        say("settle", image, store.append([event])[0].status, mine)
+
+
+def import_rows(store: LabelStore, count: int) -> None:
+    ids = np.arange(count, dtype=np.uint64) + np.uint64(2**63)
+    pool = SimpleNamespace(
+        ids=ids,
+        table=pa.table({"path": [f"{number}.png" for number in range(count)]}),
+        positions=lambda wanted: np.where(np.isin(wanted, ids), 0, -1),
+    )
+    text = "path,label\n" + "".join(f"{number}.png,c{number % 3}\n" for number in range(count))
+    say("ready")
+    sys.stdin.readline()
+    result = import_csv(store, pool, text.encode(), annotator="importer")
+    say("imported", result.n_saved, len(result.problems))
+
+
+def main() -> None:
+    mode, url, project, annotator, count = sys.argv[1:]
+    database = Database.postgresql(url) if url.startswith("postgresql") else Database.sqlite(url)
+    store = LabelStore(database, project)
+    if mode == "forever":
+        label_forever(store, annotator)
+    elif mode == "leased":
+        label_leased(store, annotator, int(count))
+    else:
+        import_rows(store, int(count))
+
+
+if __name__ == "__main__":
+    main()
