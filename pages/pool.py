@@ -13,7 +13,7 @@ from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing import ImportSettings
 from semiprune_core.jobs import states
 from semiprune_core.pool import Pool, Segment, show_id
-from semiprune_core.pool_view import PoolFilter, filter_positions, pool_summary
+from semiprune_core.pool_view import PoolFilter, PoolSummary, filter_positions
 from semiprune_core.workspace import Project
 
 PER_PAGE = 60
@@ -30,8 +30,7 @@ def watch_imports(project: Project) -> None:
         job_panel.ended(found[0], what="The import")
 
 
-def facts(project: Project, pool: Pool) -> None:
-    summary = pool_summary(pool)
+def facts(summary: PoolSummary) -> None:
     with st.container(horizontal=True, gap="medium"):
         st.metric("Images", f"{summary.n_pool:,}")
         st.metric("Test images", f"{summary.n_test:,}")
@@ -107,8 +106,7 @@ def items(project: Project, pool: Pool, positions: list[int]) -> list[components
     ]
 
 
-def classes(pool: Pool) -> None:
-    summary = pool_summary(pool)
+def classes(summary: PoolSummary) -> None:
     if not summary.class_counts:
         st.info(
             "This pool came without labels, as most do. Class folders or a label column would give reference labels; "
@@ -124,8 +122,7 @@ def classes(pool: Pool) -> None:
     )
 
 
-def shapes(pool: Pool) -> None:
-    summary = pool_summary(pool)
+def shapes(summary: PoolSummary) -> None:
     left, right = st.columns(2)
     with left:
         st.markdown("**Sizes**")
@@ -199,14 +196,15 @@ def main() -> None:
             add_images(project)
         return
     pool = projects.everything(project)
-    facts(project, pool)
+    summary = projects.summary(project)
+    facts(summary)
     tabs = st.tabs(["Gallery", "Classes", "Sizes and formats", "Problems", "Imports", "Add images"])
     for tab, draw in zip(
         tabs,
         (
             lambda: gallery(project, pool),
-            lambda: classes(pool),
-            lambda: shapes(pool),
+            lambda: classes(summary),
+            lambda: shapes(summary),
             lambda: problems(project),
             lambda: imports(project),
             lambda: add_images(project),

@@ -9,6 +9,7 @@ import streamlit as st
 
 from semiprune_core import artifacts, line
 from semiprune_core.pool import Pool, open_pool
+from semiprune_core.pool_view import PoolSummary, pool_summary
 from semiprune_core.workspace import Project, Workspace
 
 KEY = "project"
@@ -67,6 +68,16 @@ def everything(project: Project) -> Pool:
 
 def pool(project: Project) -> Pool:
     return _split(project.artifacts_folder, tuple(segment.id for segment in project.artifacts("pool")), "pool")
+
+
+def summary(project: Project) -> PoolSummary:
+    """The pool's numbers, counted once per state of it."""
+    return _summary(project.artifacts_folder, tuple(segment.id for segment in project.artifacts("pool")))
+
+
+@functools.lru_cache(maxsize=8)
+def _summary(folder: Path, segment_ids: tuple[str, ...]) -> PoolSummary:
+    return pool_summary(_opened(folder, segment_ids))
 
 
 @functools.lru_cache(maxsize=8)
