@@ -14,18 +14,22 @@ from semiprune_core.importing import ImportSettings
 from semiprune_core.jobs import states
 from semiprune_core.pool import show_id
 from semiprune_core.sources.base import SourceSpec
-from semiprune_core.workspace import Project
+from semiprune_core.workspace import Project, slug_of
 
-PREVIEW = 8
+PREVIEW = 24
+DEMO_TITLE = "Fashion demo"
 
 
 def open_demo() -> None:
-    """Make a project of the bundled pool, start its import, and go there."""
-    project = projects.workspace().create("Fashion demo")
-    settings = ImportSettings(source=SourceSpec("demo").to_json())
-    jobs.submit(project, "import", settings.to_json(), title="Importing the demo pool")
-    projects.choose(project.name)
-    st.switch_page("pages/pool.py")
+    """Go to the project of the bundled pool; the first time, make it and start its import."""
+    space = projects.workspace()
+    name = slug_of(DEMO_TITLE)
+    if name not in space:
+        project = space.create(DEMO_TITLE, name=name)
+        settings = ImportSettings(source=SourceSpec("demo").to_json())
+        jobs.submit(project, "import", settings.to_json(), title="Importing the demo pool")
+    projects.choose(name)
+    st.switch_page("pool.py")
 
 
 def card(project: Project) -> None:
@@ -50,7 +54,8 @@ def card(project: Project) -> None:
                     for number in pool.ids[:: max(1, len(pool) // PREVIEW)][:PREVIEW]
                 ],
                 key=f"preview_{project.name}",
-                cell=64,
+                cell=52,
+                one_row=True,
             )
             places = line.standing(project)
             done = [place.step.title for place in places if place.state == "done"]
@@ -59,10 +64,10 @@ def card(project: Project) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             if st.button(f"Go to {step.title}", key=f"go_{project.name}", type="primary"):
                 projects.choose(project.name)
-                st.switch_page(f"pages/{step.key}.py")
+                st.switch_page(f"{step.key}.py")
             if st.button("See the pool", key=f"pool_{project.name}", disabled=not project.has_pool()):
                 projects.choose(project.name)
-                st.switch_page("pages/pool.py")
+                st.switch_page("pool.py")
             with st.popover("", icon=":material/more_horiz:", help="More"):
                 st.write("Deleting removes the project's folder with its labels and results. Your own files stay.")
                 typed = st.text_input(f"Type {project.name} to delete it", key=f"confirm_{project.name}")
@@ -82,7 +87,7 @@ for name in projects.workspace().names():
 
 with st.container(horizontal=True):
     if st.button("New project", type="primary" if found else "secondary", icon=":material/add:"):
-        st.switch_page("pages/new.py")
+        st.switch_page("new.py")
     if st.button("Open the demo", type="secondary" if found else "primary", icon=":material/play_arrow:"):
         open_demo()
 

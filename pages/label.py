@@ -127,7 +127,7 @@ def main() -> None:
     store, pool = open_store(project), projects.pool(project)
     who = annotator()
     if who is None or store.drawings.latest() is None:
-        projects.title(project, BY_KEY["label"].title, BY_KEY["label"].purpose)
+        projects.title(BY_KEY["label"].title, BY_KEY["label"].purpose)
         if who is None:
             ask_name("Start")
         else:

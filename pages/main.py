@@ -66,7 +66,7 @@ def main() -> None:
         page.run()
     except SemiPruneError as error:
         st.error(literal(str(error), 1000), icon=":material/error:")
-        st.page_link("pages/home.py", label="Go to the projects", icon=":material/arrow_forward:")
+        st.page_link("home.py", label="Go to the projects", icon=":material/arrow_forward:")
 
 
 main()

@@ -15,7 +15,7 @@ from semiprune_core.pool import SIZES, PoolSettings
 FITS = {"crop": "Cut out the middle", "pad": "Pad to a square", "stretch": "Stretch to a square"}
 
 st.header("New project", anchor=False)
-title = st.text_input("Name", placeholder="Warehouse photos", max_chars=80)
+title = st.text_input("Name", placeholder="Taken from the source if left empty", max_chars=80)
 spec = import_form.choose_source("new")
 
 with st.expander("Training cache", icon=":material/tune:"):
@@ -28,21 +28,22 @@ with st.expander("Training cache", icon=":material/tune:"):
     )
     channels = middle.selectbox("Colour", ["Auto", 3, 1], format_func={"Auto": "Auto", 3: "Colour", 1: "Grey"}.get)
     fit = right.selectbox("Not square?", list(FITS), format_func=FITS.get)
-    if (side == "Auto") != (channels == "Auto"):
+    mixed = (side == "Auto") != (channels == "Auto")
+    if mixed:
         st.caption("Choose both, or leave both on Auto.")
 
-ready = spec is not None and bool(title.strip()) and (side == "Auto") == (channels == "Auto")
-if st.button("Import", type="primary", icon=":material/download:", disabled=not ready) and spec is not None:
+if st.button("Import", type="primary", icon=":material/download:", disabled=spec is None or mixed) and spec is not None:
+    name = title.strip() or import_form.name_of(spec, "new")
     pool = None if side == "Auto" else PoolSettings(size=int(side), channels=int(channels), fit=str(fit)).to_json()
     try:
-        project = projects.workspace().create(title)
-        jobs.submit(
-            project, "import", ImportSettings(source=spec.to_json(), pool=pool).to_json(), title=f"Importing {title}"
-        )
+        project = projects.workspace().create(name)
+        settings = ImportSettings(source=spec.to_json(), pool=pool)
+        jobs.submit(project, "import", settings.to_json(), title=f"Importing {name}")
     except SemiPruneError as error:
         st.error(literal(str(error), 1000), icon=":material/error:")
     else:
+        st.session_state.pop("new_arrived", None)
         projects.choose(project.name)
-        st.switch_page("pages/pool.py")
-if not ready:
-    st.caption("Give it a name and choose a source.")
+        st.switch_page("pool.py")
+if spec is None:
+    st.caption("Choose a source to go on.")

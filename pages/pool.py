@@ -13,11 +13,11 @@ from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing import ImportSettings
 from semiprune_core.jobs import states
 from semiprune_core.pool import Pool, Segment, show_id
-from semiprune_core.pool_view import PoolFilter, filter_positions, pool_summary
+from semiprune_core.pool_view import PoolFilter, PoolSummary, filter_positions
 from semiprune_core.workspace import Project
 
 PER_PAGE = 60
-CELLS = {"Small": 84, "Medium": 124, "Large": 200}
+CELLS = {"S": 84, "M": 124, "L": 200}
 
 
 def watch_imports(project: Project) -> None:
@@ -30,9 +30,8 @@ def watch_imports(project: Project) -> None:
         job_panel.ended(found[0], what="The import")
 
 
-def facts(project: Project, pool: Pool) -> None:
-    summary = pool_summary(pool)
-    with st.container(horizontal=True, gap="large"):
+def facts(summary: PoolSummary) -> None:
+    with st.container(horizontal=True, gap="medium"):
         st.metric("Images", f"{summary.n_pool:,}")
         st.metric("Test images", f"{summary.n_test:,}")
         st.metric("Reference classes", f"{summary.n_classes:,}")
@@ -44,7 +43,7 @@ def facts(project: Project, pool: Pool) -> None:
 @st.dialog("Image", width="large")
 def open_image(project: Project, pool: Pool, image_id: str) -> None:
     position = int(pool.positions([int(image_id, 16)])[0])
-    row = pool.table.slice(position, 1).to_pylist()[0]
+    row = pool.facts([position])[0]
     components.picture(
         urls.picture(project.name, image_id, "original"),
         key=f"large_{image_id}",
@@ -64,12 +63,12 @@ def open_image(project: Project, pool: Pool, image_id: str) -> None:
 def gallery(project: Project, pool: Pool) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         names = ["All classes", *pool.class_names]
-        label = st.selectbox("Reference class", names, key="pool_class", width=220) if pool.class_names else names[0]
+        label = st.selectbox("Reference class", names, key="pool_class", width=180) if pool.class_names else names[0]
         splits = [name for name in ("pool", "test") if len(pool.split(name))]
-        split = st.segmented_control("Split", ["all", *splits], default="all", required=True, key="pool_split")
+        split = st.segmented_control("Split", [*splits, "all"], default=splits[0], required=True, key="pool_split")
         only = st.segmented_control("Only", ["duplicates", "converted", "corrupted"], key="pool_only")
-        words = st.text_input("Path contains", key="pool_path", width=200)
-        cell = st.segmented_control("Size", list(CELLS), default="Medium", required=True, key="pool_cell")
+        words = st.text_input("Path contains", key="pool_path", width=160)
+        cell = st.segmented_control("Size", list(CELLS), default="M", required=True, key="pool_cell")
     wanted = PoolFilter(
         label=None if label == names[0] else label,
         split=None if split == "all" else split,
@@ -91,7 +90,7 @@ def gallery(project: Project, pool: Pool) -> None:
 
 
 def items(project: Project, pool: Pool, positions: list[int]) -> list[components.Item]:
-    rows = pool.table.take(positions).to_pylist()
+    rows = pool.facts(positions)
     return [
         components.Item(
             id=show_id(row["image_id"]),
@@ -107,8 +106,7 @@ def items(project: Project, pool: Pool, positions: list[int]) -> list[components
     ]
 
 
-def classes(pool: Pool) -> None:
-    summary = pool_summary(pool)
+def classes(summary: PoolSummary) -> None:
     if not summary.class_counts:
         st.info(
             "This pool came without labels, as most do. Class folders or a label column would give reference labels; "
@@ -124,8 +122,7 @@ def classes(pool: Pool) -> None:
     )
 
 
-def shapes(pool: Pool) -> None:
-    summary = pool_summary(pool)
+def shapes(summary: PoolSummary) -> None:
     left, right = st.columns(2)
     with left:
         st.markdown("**Sizes**")
@@ -191,7 +188,7 @@ def add_images(project: Project) -> None:
 
 def main() -> None:
     project = projects.require("pool")
-    projects.title(project, "Pool", "Every image of the project, in fixed order, each with a stable id.")
+    projects.title("Pool", "Every image of the project, in fixed order, each with a stable id.")
     watch_imports(project)
     if not project.has_pool():
         if not any(job.status().state not in states.OVER for job in jobs.list_jobs(project, "import")):
@@ -199,14 +196,15 @@ def main() -> None:
             add_images(project)
         return
     pool = projects.everything(project)
-    facts(project, pool)
+    summary = projects.summary(project)
+    facts(summary)
     tabs = st.tabs(["Gallery", "Classes", "Sizes and formats", "Problems", "Imports", "Add images"])
     for tab, draw in zip(
         tabs,
         (
             lambda: gallery(project, pool),
-            lambda: classes(pool),
-            lambda: shapes(pool),
+            lambda: classes(summary),
+            lambda: shapes(summary),
             lambda: problems(project),
             lambda: imports(project),
             lambda: add_images(project),

@@ -5,5 +5,5 @@ from __future__ import annotations
 from pages.parts import project as projects
 from semiprune_core.line import BY_KEY
 
-project = projects.require("train")
-projects.title(project, BY_KEY["train"].title, BY_KEY["train"].purpose)
+projects.require("train")
+projects.title(BY_KEY["train"].title, BY_KEY["train"].purpose)

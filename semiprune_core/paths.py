@@ -22,6 +22,8 @@ URL = re.compile(
     r"|\d{1,3}(?:\.\d{1,3}){3}(?:[:\\/]|$))",  # 169.254.169.254/...
     re.IGNORECASE,
 )
+PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\\:\0]+(?:/(?!\.\.?(?:/|\Z))[^/\\:\0]+)*")
+"""Relative paths that have one spelling already, unless letters beyond ASCII come into it."""
 ROOTS_VARIABLE = "SEMIPRUNE_ROOTS"
 
 
@@ -34,14 +36,7 @@ class PathGuard:
     def resolve(self, path: str | Path, *, base: Path | None = None) -> Path:
         """The real path, if it lies under an allowed root; relative ones start at ``base``."""
         text = os.fspath(path)
-        if URL.match(text):
-            raise UnsafePathError(
-                f"{shown(text)} is an address, not a local path. SemiPrune Studio fetches nothing: "
-                "copy the files here and name their folder.",
-                code="URL_NOT_SUPPORTED",
-            )
-        if "\0" in text:
-            raise UnsafePathError(f"{shown(text)} holds a NUL character and cannot be a path.")
+        self.check_text(text)
         joined = os.path.expanduser(text) if base is None else os.path.join(base, text)
         real = Path(os.path.realpath(joined))
         if not any(is_inside(real, root) for root in self.roots):
@@ -51,6 +46,18 @@ class PathGuard:
                 f"Move it there, or add its folder to {ROOTS_VARIABLE}."
             )
         return real
+
+    @staticmethod
+    def check_text(text: str) -> None:
+        """Refuse what cannot be a local path by its letters alone: addresses of other machines, NUL characters."""
+        if URL.match(text):
+            raise UnsafePathError(
+                f"{shown(text)} is an address, not a local path. SemiPrune Studio fetches nothing: "
+                "copy the files here and name their folder.",
+                code="URL_NOT_SUPPORTED",
+            )
+        if "\0" in text:
+            raise UnsafePathError(f"{shown(text)} holds a NUL character and cannot be a path.")
 
 
 def is_inside(path: Path, root: Path) -> bool:
@@ -72,6 +79,8 @@ def normal_relative(text: str) -> str:
     >>> normal_relative("cats\\\\a.png")
     'cats/a.png'
     """
+    if text.isascii() and PLAIN.fullmatch(text):
+        return text
     path = unicodedata.normalize("NFC", text).replace("\\", "/")
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or re.match(r"^[A-Za-z]:", path) or "\0" in path:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -116,9 +117,26 @@ class Segment:
     def n_images(self) -> int:
         return int(self.artifact.facts["n_images"])
 
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """Some columns of the table; the others are not read."""
+        return pq.read_table(self.artifact.path("table.parquet"), columns=list(names), memory_map=True)
+
     @cached_property
-    def table(self) -> pa.Table:
-        return pq.read_table(self.artifact.path("table.parquet"), memory_map=True)
+    def _group_ends(self) -> IntArray:
+        """Where each row group of the table ends."""
+        groups = pq.read_metadata(self.artifact.path("table.parquet"))
+        return np.cumsum([groups.row_group(number).num_rows for number in range(groups.num_row_groups)])
+
+    def facts(self, rows: IntArray, names: Sequence[str]) -> list[dict[str, Any]]:
+        """A few rows as plain values; only the row groups that hold them are read."""
+        owner = np.searchsorted(self._group_ends, rows, side="right")
+        groups, place = np.unique(owner, return_inverse=True)
+        sizes = np.diff(self._group_ends, prepend=0)[groups]
+        begins = self._group_ends[groups] - sizes
+        with pq.ParquetFile(self.artifact.path("table.parquet"), memory_map=True) as file:
+            table = file.read_row_groups(groups.tolist(), columns=list(names))
+        shifted = rows - begins[place] + (np.cumsum(sizes) - sizes)[place]
+        return table.take(pa.array(shifted)).to_pylist()
 
     @cached_property
     def images(self) -> np.ndarray:
@@ -147,24 +165,37 @@ class Pool:
     rows: IntArray
     starts: IntArray = field(repr=False)
     """First position of each segment."""
+    _columns: dict[str, pa.Array] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    @cached_property
-    def whole(self) -> pa.Table:
-        """All segments' rows with one dictionary per text column."""
-        return pa.concat_tables([segment.table for segment in self.segments]).unify_dictionaries()
+    def column(self, name: str) -> pa.Array:
+        """One column of this view; read when it is first asked for, text columns with one dictionary."""
+        if name not in self._columns:
+            parts = [chunk for segment in self.segments for chunk in segment.columns([name])[name].chunks]
+            whole = pa.chunked_array(parts, SCHEMA.field(name).type).unify_dictionaries().combine_chunks()
+            self._columns[name] = whole if len(whole) == len(self.rows) else whole.take(pa.array(self.rows))
+        return self._columns[name]
 
-    @cached_property
-    def table(self) -> pa.Table:
-        """The table of this view."""
-        return self.whole if len(self.rows) == len(self.whole) else self.whole.take(pa.array(self.rows))
+    def facts(
+        self, positions: Sequence[int] | np.ndarray, columns: Sequence[str] = SCHEMA.names
+    ) -> list[dict[str, Any]]:
+        """The table's rows of a few images as plain values, for a page of them."""
+        rows = self.rows[np.asarray(positions, dtype=np.int64)]
+        owner = np.searchsorted(self.starts, rows, side="right") - 1
+        found: list[dict[str, Any]] = [{}] * len(rows)
+        for number in np.unique(owner):
+            mine = np.flatnonzero(owner == number)
+            answers = self.segments[number].facts(rows[mine] - self.starts[number], columns)
+            for place, answer in zip(mine, answers, strict=True):
+                found[place] = answer
+        return found
 
     @cached_property
     def ids(self) -> np.ndarray:
         """(N,) uint64."""
-        return self.table["image_id"].to_numpy()
+        return self.column("image_id").to_numpy()
 
     @cached_property
     def hash(self) -> str:
@@ -189,11 +220,11 @@ class Pool:
         return np.where(values[place] == wanted, order[place], -1).astype(np.int64)
 
     def path(self, position: int) -> str:
-        return self.table["path"][int(position)].as_py()
+        return self.column("path")[int(position)].as_py()
 
     def split(self, name: str) -> Pool:
         """The images of one split."""
-        column = self.table["split"].combine_chunks()
+        column = self.column("split")
         names = column.dictionary.to_pylist()
         if name not in names:
             return Pool(self.segments, self.rows[:0], self.starts)
@@ -214,7 +245,7 @@ class Pool:
     @cached_property
     def reference_labels(self) -> IntArray:
         """(N,) indices into ``class_names``, -1 where an image came without a label."""
-        column = self.table["label"].combine_chunks()
+        column = self.column("label")
         number = {name: index for index, name in enumerate(self.class_names)}
         codes = np.array([number.get(name, UNLABELED) for name in column.dictionary.to_pylist()] + [UNLABELED])
         return codes[column.indices.fill_null(len(codes) - 1).to_numpy(zero_copy_only=False)]
@@ -222,9 +253,14 @@ class Pool:
     @cached_property
     def duplicate_of(self) -> IntArray:
         """(N,) position of the first image with the same content; its own position where it is the first."""
-        raw = np.frombuffer(b"".join(self.table["content_hash"].to_pylist()), dtype="V16")
-        _, first, inverse = np.unique(raw, return_index=True, return_inverse=True)
-        return first[inverse]
+        column = self.column("content_hash")
+        high, low = np.frombuffer(column.buffers()[1], dtype=np.uint64).reshape(-1, 2)[column.offset :][: len(column)].T
+        order = np.lexsort((low, high))  # stable: within one content the first image comes first
+        begins = np.ones(len(order), dtype=bool)
+        begins[1:] = (high[order][1:] != high[order][:-1]) | (low[order][1:] != low[order][:-1])
+        first = np.empty(len(order), dtype=np.int64)
+        first[order] = order[np.flatnonzero(begins)][np.cumsum(begins) - 1]
+        return first
 
     def images(self) -> np.ndarray:
         """(N, size, size, channels) uint8: memory-mapped when the view is one run of one segment, else gathered."""
@@ -259,14 +295,15 @@ class Pool:
         if segment.originals is not None:
             return segment.originals[row]
         root = Path(segment.artifact.facts["root"])
-        path = root / (segment.table["file"][row].as_py() or segment.table["path"][row].as_py())
+        fact = self.facts([position], ["path", "file", "file_sha256"])[0]
+        path = root / (fact["file"] or fact["path"])
         if not path.is_file():
             raise WorkspaceError(
                 f"{path} is missing since the import. Put it back, or import the pool anew.", code="FILE_MISSING"
             )
         if not is_inside(path.resolve(), root):
             raise UnsafePathError(f"{path} leads outside {root} now. Restore it, or import the pool anew.")
-        if files.sha256_file(path) != segment.table["file_sha256"][row].as_py().hex():
+        if files.sha256_file(path) != fact["file_sha256"].hex():
             raise WorkspaceError(
                 f"{path} was changed since the import. Restore it, or import the pool anew.", code="FILE_CHANGED"
             )

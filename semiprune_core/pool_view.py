@@ -42,7 +42,6 @@ class PoolFilter:
 
 
 def pool_summary(pool: Pool) -> PoolSummary:
-    table = pool.table
     in_pool = pool.split("pool")
     labels = in_pool.reference_labels
     counts = np.bincount(labels[labels >= 0], minlength=len(pool.class_names)) if pool.class_names else np.empty(0, int)
@@ -52,23 +51,23 @@ def pool_summary(pool: Pool) -> PoolSummary:
         n_classes=len(pool.class_names),
         n_duplicates=int((pool.duplicate_of != np.arange(len(pool))).sum()),
         n_problems=sum(int(segment.artifact.facts["n_problems"]) for segment in pool.segments),
-        file_bytes=int(pc.sum(table["file_bytes"]).as_py() or 0),
+        file_bytes=int(pc.sum(pool.column("file_bytes")).as_py() or 0),
         class_counts=dict(zip(pool.class_names, counts.tolist(), strict=True)),
-        formats=_counted(table, ["format", "mode"]),
-        converted=[row for row in _counted(table, ["converted"]) if row[0] is not None],
-        sizes=_counted(table, ["width", "height"])[:2000],
+        formats=_counted(pool, ["format", "mode"]),
+        converted=[row for row in _counted(pool, ["converted"]) if row[0] is not None],
+        sizes=_counted(pool, ["width", "height"])[:2000],
     )
 
 
-def _counted(table: pa.Table, columns: list[str]) -> list[Any]:
+def _counted(pool: Pool, columns: list[str]) -> list[Any]:
     """Distinct values of some columns with their counts, most frequent first."""
-    plain = pa.table({name: _plain(table[name]) for name in columns})
+    plain = pa.table({name: _plain(pool.column(name)) for name in columns})
     grouped = plain.group_by(columns).aggregate([([], "count_all")])
     rows = zip(*(grouped[name].to_pylist() for name in columns), grouped["count_all"].to_pylist(), strict=True)
     return sorted(rows, key=lambda row: (-row[-1], str(row[:-1])))
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _plain(column: pa.Array) -> pa.Array:
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
 
 
@@ -81,17 +80,17 @@ def filter_positions(pool: Pool, wanted: PoolFilter) -> IntArray:
             pool.class_names.index(wanted.label) if wanted.label in pool.class_names else len(pool.class_names)
         )
     if wanted.split is not None:
-        mask &= _equals(pool.table["split"], wanted.split)
+        mask &= _equals(pool.column("split"), wanted.split)
     if wanted.only == "duplicates":
         first = pool.duplicate_of
         mask &= np.bincount(first, minlength=len(pool))[first] > 1
     elif wanted.only is not None:
         column = "converted" if wanted.only == "converted" else "corruption"
-        mask &= pc.is_valid(pool.table[column]).to_numpy()
+        mask &= pc.is_valid(pool.column(column)).to_numpy(zero_copy_only=False)
     if wanted.path_contains is not None:
-        mask &= pc.match_substring(pool.table["path"], wanted.path_contains, ignore_case=True).to_numpy()
+        mask &= pc.match_substring(pool.column("path"), wanted.path_contains, ignore_case=True).to_numpy(False)
     return np.flatnonzero(mask)
 
 
-def _equals(column: pa.ChunkedArray, value: str) -> np.ndarray:
-    return pc.fill_null(pc.equal(_plain(column), value), False).to_numpy()
+def _equals(column: pa.Array, value: str) -> np.ndarray:
+    return pc.fill_null(pc.equal(_plain(column), value), False).to_numpy(zero_copy_only=False)

@@ -139,10 +139,10 @@ class Coreset:
     n_pool: int
 
     def __post_init__(self) -> None:
-        if len(np.unique(self.indices)) != len(self.indices):
-            raise InvalidDataError("A coreset names each image once; this one names some twice.")
         if len(self.indices) and not (self.indices.min() >= 0 and self.indices.max() < self.n_pool):
             raise InvalidDataError(f"A coreset of {self.n_pool} images names a position outside of it.")
+        if np.count_nonzero(self.mask) != len(self.indices):  # np.unique takes 0.2 s for 400,000 of them
+            raise InvalidDataError("A coreset names each image once; this one names some twice.")
 
     @property
     def mask(self) -> BoolArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -44,19 +44,10 @@ class Item:
     hint: str = ""
 
 
-def gallery(
-    items: Sequence[Item], *, key: str, cell: int = 120, on_open: Callable[[str], None] | None = None
-) -> str | None:
-    """A grid of pictures; returns the id of the one that was just opened."""
-    result = _gallery(
-        key=key,
-        data={"items": [asdict(item) for item in items], "cell": cell, "mode": "open"},
-        on_opened_change=_ignore,
-    )
-    opened = result.opened
-    if opened and on_open is not None:
-        on_open(opened)
-    return opened
+def gallery(items: Sequence[Item], *, key: str, cell: int = 120, one_row: bool = False) -> str | None:
+    """A grid of pictures (``one_row``: as many as fit); returns the id of the one that was just opened."""
+    data = {"items": [asdict(item) for item in items], "cell": cell, "mode": "open", "one_row": one_row}
+    return _gallery(key=key, data=data, on_opened_change=_ignore).opened
 
 
 def picture(src: str, *, key: str, alt: str = "", fallback: str = "") -> None:

@@ -58,6 +58,13 @@ def choose_source(key: str) -> SourceSpec | None:
     return SourceSpec(spec.kind, spec.location, spec.options, variants)
 
 
+def name_of(spec: SourceSpec, key: str) -> str:
+    """A project's name taken from its source."""
+    arrived = st.session_state.get(f"{key}_arrived")
+    uploaded = arrived is not None and arrived["upload"] in Path(spec.location).parts
+    return Path(arrived["name"] if uploaded else spec.location).stem or "My pool"
+
+
 def _upload(key: str) -> SourceSpec | None:
     space = projects.workspace()
     arrived = components.uploader(urls.base(), browser_token(space), key=f"{key}_upload")
@@ -75,7 +82,7 @@ def _upload(key: str) -> SourceSpec | None:
         + f", {size(arrived['bytes'])}"
     )
     suffix = Path(arrived["name"]).suffix.lower() if arrived["n"] == 1 else ""
-    kind = {".zip": "archive", ".npz": "arrays"}.get(suffix)
+    kind = {".zip": "zip", ".npz": "npz"}.get(suffix)
     return SourceSpec(kind, str(folder / "files" / "0")) if kind else SourceSpec("uploads", str(folder))
 
 
@@ -96,7 +103,7 @@ def _file(key: str) -> SourceSpec | None:
     real = projects.workspace().guard.resolve(path)
     if not real.is_file():
         raise SemiPruneError(f"{path} is not a file on this server. Check the spelling.")
-    return SourceSpec("arrays" if real.suffix.lower() == ".npz" else "archive", str(real))
+    return SourceSpec("npz" if real.suffix.lower() == ".npz" else "zip", str(real))
 
 
 def _manifest(key: str) -> SourceSpec | None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.parts.text import literal
 from semiprune_core import artifacts, line
 from semiprune_core.pool import Pool, open_pool
+from semiprune_core.pool_view import PoolSummary, pool_summary
 from semiprune_core.workspace import Project, Workspace
 
 KEY = "project"
@@ -43,25 +43,22 @@ def require(step_key: str) -> Project:
     if project is None:
         st.header(line.BY_KEY[step_key].title)
         st.info("No project is open. Open one, or try the demo.", icon=":material/folder_open:")
-        st.page_link("pages/home.py", label="Go to the projects", icon=":material/arrow_forward:")
+        st.page_link("home.py", label="Go to the projects", icon=":material/arrow_forward:")
         st.stop()
     place = next(place for place in line.standing(project) if place.step.key == step_key)
     if place.missing is not None:
         st.header(place.step.title)
         st.write(place.step.purpose)
         st.info(place.sentence, icon=":material/hourglass_empty:")
-        st.page_link(
-            f"pages/{place.missing.key}.py", label=f"Go to {place.missing.title}", icon=":material/arrow_forward:"
-        )
+        st.page_link(f"{place.missing.key}.py", label=f"Go to {place.missing.title}", icon=":material/arrow_forward:")
         st.stop()
     return project
 
 
-def title(project: Project, text: str, purpose: str) -> None:
+def title(text: str, purpose: str) -> None:
     """The head of a page: where we are, and what for."""
-    st.caption(literal(project.title))
     st.header(text, anchor=False)
-    st.write(purpose)
+    st.caption(purpose)
 
 
 def everything(project: Project) -> Pool:
@@ -71,6 +68,16 @@ def everything(project: Project) -> Pool:
 
 def pool(project: Project) -> Pool:
     return _split(project.artifacts_folder, tuple(segment.id for segment in project.artifacts("pool")), "pool")
+
+
+def summary(project: Project) -> PoolSummary:
+    """The pool's numbers, counted once per state of it."""
+    return _summary(project.artifacts_folder, tuple(segment.id for segment in project.artifacts("pool")))
+
+
+@functools.lru_cache(maxsize=8)
+def _summary(folder: Path, segment_ids: tuple[str, ...]) -> PoolSummary:
+    return pool_summary(_opened(folder, segment_ids))
 
 
 @functools.lru_cache(maxsize=8)

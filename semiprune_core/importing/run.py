@@ -50,8 +50,8 @@ def suggest_pool_settings(source: Source) -> PoolSettings:
             sides.append(min(pixels.shape[:2]))
             grey &= pixels.ndim == 2
     wanted = float(np.median(sides)) if sides else LARGEST_SUGGESTED
-    fitting = [size for size in SIZES if size <= LARGEST_SUGGESTED and size >= min(wanted, LARGEST_SUGGESTED) * 0.75]
-    return PoolSettings(size=fitting[0], channels=1 if grey and sides else 3)
+    nearest = min((size for size in SIZES if size <= LARGEST_SUGGESTED), key=lambda size: abs(np.log(size / wanted)))
+    return PoolSettings(size=nearest, channels=1 if grey and sides else 3)
 
 
 def import_source(project: Project, settings: ImportSettings, progress: Progress) -> Artifact:

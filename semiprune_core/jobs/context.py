@@ -28,6 +28,7 @@ from semiprune_core.workspace import Project
 
 LINE_SECONDS = 0.2  # at most five progress lines a second ...
 LINES_PER_PACE = 2000  # ... and half as many after each so many, so that a run of days stays a few megabytes
+LINE_BYTES = 1 << 20  # longer than any line
 STATUS_SECONDS = 0.5
 HEARTBEAT_SECONDS = 5.0
 SPEED_SECONDS = 30.0  # speed is measured over the last so many seconds
@@ -140,12 +141,12 @@ class JobContext:
             raise Stopped
 
     def _write_line(self, moment: float) -> None:
-        line = json.dumps(self._pending, ensure_ascii=False) + "\n"
+        line = json.dumps(self._pending) + "\n"  # ASCII: no character of a fact can end the line
         path = self.job.folder / jobs.PROGRESS
-        with files.named_disk_errors(path), open(path, "ab", buffering=0) as file:
-            if not self._n_lines and _ends_torn(path):
-                line = "\n" + line  # the last attempt was killed in the middle of a line
-            file.write(line.encode("utf-8"))
+        with files.named_disk_errors(path), open(path, "ab") as file:
+            if not self._n_lines:
+                _drop_torn_line(path)  # the last attempt may have been killed in the middle of one
+            file.write(line.encode("ascii"))
         self._pending = None
         self._n_lines += 1
         self._next_line = moment + LINE_SECONDS * 2 ** (self._n_lines // LINES_PER_PACE)
@@ -164,6 +165,7 @@ class JobContext:
                 self._status, state=RUNNING, message="", error_code=None, started=jobs.now(), finished=None
             )
             self._write_status(time.monotonic())
+            self._next_status = 0.0  # the first report is shown at once
 
     def finish(self, result: Mapping[str, Any] | None) -> None:
         if not self.rank and result is not None:
@@ -180,8 +182,8 @@ class JobContext:
             if self._pending:
                 with contextlib.suppress(OSError, SemiPruneError):  # a point of a curve is not worth the job's end
                     self._write_line(time.monotonic())
-            for failure in jobs.rank_failures(self.job.folder) if state != DONE else ():
-                status = status.ended(FAILED, failure["message"], failure["error_code"])
+            if state != DONE and (failures := jobs.rank_failures(self.job.folder, status.launch)):
+                status = status.ended(FAILED, failures[0]["message"], failures[0]["error_code"])
             try:
                 self.job.write_status(status)
             except (OSError, SemiPruneError) as error:
@@ -258,12 +260,15 @@ def shorten_log(folder: Path) -> None:
                 file.truncate(0)
 
 
-def _ends_torn(path: Path) -> bool:
-    with open(path, "rb") as file:
-        if file.seek(0, os.SEEK_END) == 0:
-            return False
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) != b"\n"
+def _drop_torn_line(path: Path) -> None:
+    """Cut a file of lines after its last line's end."""
+    with open(path, "r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        start = max(0, size - LINE_BYTES)
+        file.seek(start)
+        end = file.read().rfind(b"\n") + 1
+        if start + end < size:
+            file.truncate(start + end)
 
 
 @contextlib.contextmanager

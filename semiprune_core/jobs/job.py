@@ -99,6 +99,13 @@ class JobStatus:
         end = datetime.fromisoformat(self.finished) if self.finished else datetime.now(UTC)
         return max(0.0, (end - datetime.fromisoformat(self.started)).total_seconds())
 
+    @property
+    def silent_seconds(self) -> float | None:
+        """How long a running job has given no sign of life; None for others."""
+        if self.state != RUNNING or self.heartbeat is None:
+            return None
+        return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(self.heartbeat)).total_seconds())
+
     def ended(self, state: str, message: str, error_code: str | None = None, *, at: str | None = None) -> JobStatus:
         """The same status after the job has come to an end."""
         return dataclasses.replace(
@@ -229,13 +236,18 @@ class Job:
 
     def epitaph(self, status: JobStatus) -> JobStatus:
         """What became of a job whose process is gone: its last note if it left one, else "lost"."""
-        for note in (read_note(self.folder), *rank_failures(self.folder)):
-            if note.get("launch") == status.launch and note.get("state") in OVER:
-                return status.ended(note["state"], note["message"], note["error_code"], at=note.get("finished"))
+        note = read_note(self.folder)
+        notes = [note] if note.get("launch") == status.launch else rank_failures(self.folder, status.launch)
+        if notes:
+            return status.ended(notes[0]["state"], notes[0]["message"], notes[0]["error_code"], at=notes[0]["finished"])
+        for line in _parsed(_tail(self.folder / PROGRESS)[-2:]):  # told more often than the status; one may be torn
+            if line["attempt"] == status.attempt:
+                status = dataclasses.replace(status, done=line["done"], total=line["total"])
         where = f"at {status.done}/{status.total}" if status.total else "before its first step"
         return status.ended(
             LOST,
-            f"Its process ended without a word: interrupted {where}. Resume it to go on from its last checkpoint.",
+            f"Its process ended without a word (killed, out of memory, or the machine went down): interrupted {where}. "
+            "Resume it to go on from its last checkpoint.",
             "LOST",
             at=status.heartbeat or status.started,
         )
@@ -243,11 +255,10 @@ class Job:
     def progress(self, after: int = 0) -> list[dict[str, Any]]:
         """The progress lines from number ``after`` on (pass the count you have, get what is new)."""
         try:
-            text = (self.folder / PROGRESS).read_text("utf-8", errors="replace")
+            text = (self.folder / PROGRESS).read_text("ascii", errors="replace")
         except FileNotFoundError:
             return []
-        whole = [line for line in text.split("\n")[:-1] if line.startswith("{") and line.endswith("}")]
-        return [json.loads(line) for line in whole[after:]]
+        return _parsed(text.split("\n")[:-1][after:])  # what follows the last line's end is still being written
 
     def log_tail(self, n_lines: int = 50) -> str:
         """The last lines of the log, without loading more than a part of it."""
@@ -313,8 +324,6 @@ class Job:
                     f"{self.title} ({self.id}) was taken up by somebody else meanwhile; look again.", code="JOB_BUSY"
                 )
             (self.folder / STOP).unlink(missing_ok=True)
-            for path in self.folder.glob("rank-*.json"):
-                path.unlink()
             self.write_status(
                 JobStatus(
                     done=status.done, total=status.total, facts=status.facts, attempt=status.attempt + 1, message=""
@@ -337,9 +346,10 @@ class Job:
 
     def delete(self) -> None:
         """Remove the run folder of a job that is not running."""
-        with self.lease(seconds=LEASE_SECONDS if self.status().is_over else 0.0) as mine:
+        with self.lease(seconds=0.0 if self.status().state == RUNNING else LEASE_SECONDS) as mine:
             if not mine:
                 raise JobError(f"{self.title} ({self.id}) is running. Stop it first.", code="JOB_RUNNING")
+            processes.end_family(self.stored_status().launch)
             aside = self.folder.with_name(f".{self.id}.deleted")
             os.replace(self.folder, aside)  # nobody sees half a job
         shutil.rmtree(aside)
@@ -349,10 +359,13 @@ def create(project: Project, spec: Mapping[str, Any], status: JobStatus) -> tupl
     """Make the folder of a new job; it appears whole, and its lease is already held through the returned descriptor."""
     moment = datetime.now(UTC)
     job_id = f"{moment:%Y%m%d-%H%M%S-%f}-{spec['kind']}-{secrets.token_hex(2)}"
+    if not ID.fullmatch(job_id):
+        raise ValueError(f"A job kind is written in lower-case letters, digits and _; got {spec['kind']!r}.")
     folder = project.runs_folder / job_id
     aside = project.runs_folder / f".{job_id}.part"
     with files.named_disk_errors(folder):
         aside.mkdir(parents=True)
+        lease = None
         try:
             (aside / WORK).mkdir()
             created = moment.isoformat(timespec="microseconds")
@@ -365,6 +378,8 @@ def create(project: Project, spec: Mapping[str, Any], status: JobStatus) -> tupl
             os.replace(aside, folder)
             files.sync_folder(folder.parent)
         except BaseException:
+            if lease is not None:
+                locks.release(lease)
             shutil.rmtree(aside, ignore_errors=True)
             raise
     return Job.open(folder), lease
@@ -413,9 +428,19 @@ def read_note(folder: Path) -> dict[str, Any]:
     return note if isinstance(note, dict) else {}
 
 
-def rank_failures(folder: Path) -> list[dict[str, Any]]:
+def rank_failures(folder: Path, launch: str) -> list[dict[str, Any]]:
     """The ends of those processes of a distributed job that failed, beside rank 0."""
-    return [files.read_json(path) for path in sorted(folder.glob("rank-*.json"))]
+    ends = [files.read_json(path) for path in sorted(folder.glob("rank-*.json"))]
+    return [end for end in ends if end["launch"] == launch]
+
+
+def _parsed(lines: list[str]) -> list[dict[str, Any]]:
+    """The progress lines that can be read; a power cut may leave one that cannot."""
+    found = []
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            found.append(json.loads(line))
+    return found
 
 
 def _tail(path: Path) -> list[str]:

@@ -1,8 +1,11 @@
 """Locks that the operating system gives back when their holder dies, however it dies.
 
 ``flock`` belongs to the open file, not to the process: a supervisor can take a lock and hand it to the worker it
-starts, and there is no moment in between at which nobody holds it. It is dependable on a local disk; on a network
-file system it may be a no-op, which is why :func:`check_locks_work` refuses such a workspace.
+starts, and there is no moment in between at which nobody holds it. For the same reason a forked child would hold
+its parent's locks and could keep them after the parent's death, so children let go of them at once.
+
+``flock`` is dependable on a local disk; on a network file system it may be a no-op, which is why
+:func:`check_locks_work` refuses such a workspace.
 """
 
 from __future__ import annotations
@@ -18,10 +21,37 @@ from semiprune_core.errors import JobError
 
 POLL_SECONDS = 0.01
 
+_held: set[int] = set()
+
+
+def _let_go_in_child() -> None:
+    for handle in _held:
+        with contextlib.suppress(OSError):
+            os.close(handle)  # the parent's copy, and with it the lock, stays
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
+
 
 def try_lock(path: Path) -> int | None:
     """The descriptor of an exclusive lock on ``path`` (made where needed), or None if somebody holds it."""
-    return _flock(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), fcntl.LOCK_EX)
+    handle = _flock(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), fcntl.LOCK_EX)
+    if handle is not None:
+        _held.add(handle)
+    return handle
+
+
+def adopt(handle: int) -> None:
+    """Take over a lock that was inherited: it lives exactly as long as this process."""
+    os.set_inheritable(handle, False)
+    _held.add(handle)
+
+
+def release(handle: int) -> None:
+    """Close this process's copy; the lock is free once no process has one."""
+    _held.discard(handle)
+    os.close(handle)
 
 
 def is_free(path: Path) -> bool:
@@ -55,7 +85,7 @@ def held(path: Path, *, seconds: float = 0.0) -> Iterator[bool]:
         yield handle is not None
     finally:
         if handle is not None:
-            os.close(handle)
+            release(handle)
 
 
 def check_locks_work(path: Path) -> None:

@@ -59,10 +59,12 @@ def is_alive(name: ProcessName) -> bool:
 
 def family(launch: str) -> list[psutil.Process]:
     """All processes that carry the word ``launch``, this one excepted."""
-    found = []
+    found: list[psutil.Process] = []
+    if not launch:  # a job that ran inside another process left no word
+        return found
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.pid != os.getpid() and launch and process.environ().get(LAUNCH_VARIABLE) == launch:
+            if process.pid != os.getpid() and process.environ().get(LAUNCH_VARIABLE) == launch:
                 found.append(process)
     return found
 

@@ -11,11 +11,11 @@ import contextlib
 import dataclasses
 import json
 import logging
-import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from semiprune_core import files
@@ -24,7 +24,7 @@ from semiprune_core.errors import InvalidSettingError, JobError, SemiPruneError
 from semiprune_core.jobs import job as jobs
 from semiprune_core.jobs import launch, locks, processes
 from semiprune_core.jobs.context import JobContext, log_to_folder, plain, run_job
-from semiprune_core.jobs.job import Job, JobStatus, list_jobs
+from semiprune_core.jobs.job import Job, JobStatus
 from semiprune_core.jobs.kinds import home_of
 from semiprune_core.jobs.states import FAILED, QUEUED, RUNNING, STOPPED
 from semiprune_core.paths import shown
@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 LOCKS = ".locks"
 DEVICE = re.compile(r"[a-z][a-z0-9_-]*(:[0-9]+)?(,[a-z][a-z0-9_-]*(:[0-9]+)?)*")
 WAIT_SECONDS = 0.05
+
+_complaints: dict[Path, str] = {}
+_over: dict[Path, tuple[int, int, int]] = {}  # the status files of ended jobs, as they were when last read
 
 
 def submit(
@@ -71,7 +74,7 @@ def submit(
     if immediate:
         return _run_here(project, spec)
     job, lease = jobs.create(project, spec, JobStatus(state=QUEUED))
-    os.close(lease)
+    locks.release(lease)
     return job
 
 
@@ -93,9 +96,9 @@ def _run_here(project: Project, spec: Mapping[str, Any]) -> Job:
                 code="DEVICE_BUSY",
             )
         for handle in handles:
-            stack.callback(os.close, handle)
+            stack.callback(locks.release, handle)
         job, lease = jobs.create(project, spec, JobStatus(state=RUNNING, started=jobs.now(), heartbeat=jobs.now()))
-        stack.callback(os.close, lease)
+        stack.callback(locks.release, lease)
         with log_to_folder(job.folder):
             run_job(JobContext(job))
     return job
@@ -112,21 +115,37 @@ def supervise(workspace: Workspace) -> None:
     for job in sorted(queued, key=lambda job: job.id):
         if taken.isdisjoint(job.devices):
             with _logged(job):
-                _start_if_free(workspace, job)
+                start_if_free(workspace, job)
         taken.update(job.devices)  # whoever comes later waits behind this one
 
 
 def recognise_dead(workspace: Workspace) -> list[Job]:
     """Write down what became of jobs whose process is gone, end what they left running; returns the queued ones."""
     queued = []
-    for job in list_jobs(workspace):
+    for job in _unfinished(workspace):
         with _logged(job):
-            state = job.stored_status().state
-            if state == QUEUED:
+            if job.stored_status().state == QUEUED:
                 queued.append(job)
-            elif state == RUNNING:
+            else:
                 _bury_if_dead(job)
     return queued
+
+
+def _unfinished(workspace: Workspace) -> Iterator[Job]:
+    """The jobs that are not over. Of an old one only its file's date and inode are looked at: thousands are cheap."""
+    for path in workspace.root.glob(f"*/runs/*/{jobs.STATUS}"):
+        try:
+            found = path.stat()
+            mark = (found.st_mtime_ns, found.st_ino, found.st_size)  # a clock tick alone is too coarse
+            if not jobs.ID.fullmatch(path.parent.name) or _over.get(path) == mark:
+                continue
+            job = Job.open(path.parent)
+            if job.stored_status().is_over:
+                _over[path] = mark
+            else:
+                yield job
+        except (SemiPruneError, OSError) as error:
+            _complain(path.parent, error)
 
 
 def _bury_if_dead(job: Job) -> None:
@@ -140,17 +159,18 @@ def _bury_if_dead(job: Job) -> None:
         job.write_status(job.epitaph(status))
 
 
-def _start_if_free(workspace: Workspace, job: Job) -> None:
+def start_if_free(workspace: Workspace, job: Job) -> None:
+    """Start a queued job if all its devices are free; one that is no longer queued is left alone."""
     handles = _take_devices(workspace, job.devices)
     if handles is None:
         return
     with contextlib.ExitStack() as stack:
         for handle in handles:
-            stack.callback(os.close, handle)  # only our copies: the worker keeps its own
+            stack.callback(locks.release, handle)  # only our copies: the worker keeps its own
         lease = locks.try_lock(job.folder / jobs.LEASE)
         if lease is None:
             return
-        stack.callback(os.close, lease)
+        stack.callback(locks.release, lease)
         status = job.stored_status()
         if status.state != QUEUED:
             return  # started, and perhaps ended, since the list was made
@@ -172,27 +192,32 @@ def _start_if_free(workspace: Workspace, job: Job) -> None:
 def _take_devices(workspace: Workspace, devices: tuple[str, ...]) -> tuple[int, ...] | None:
     """Locks on all ``devices``, or None (and none held) where one of them is taken."""
     folder = workspace.root / LOCKS
-    with files.named_disk_errors(folder):
+    handles: list[int] = []
+    with files.named_disk_errors(folder), contextlib.ExitStack() as stack:
         folder.mkdir(exist_ok=True)
-        handles: list[int] = []
         for device in devices:
             handle = locks.try_lock(folder / f"{device}.lock")
             if handle is None:
-                for earlier in handles:
-                    os.close(earlier)
                 return None
+            stack.callback(locks.release, handle)
             handles.append(handle)
+        stack.pop_all()  # all are ours: keep them
     return tuple(handles)
 
 
 @contextlib.contextmanager
-def _logged(job: Job) -> Any:
-    """One job that cannot be looked after must not keep the others waiting."""
+def _logged(job: Job) -> Iterator[None]:
+    """One job that cannot be looked after must not keep the others waiting; the same complaint is made once."""
     try:
         yield
     except (SemiPruneError, OSError) as error:
-        if job.folder.exists():
-            log.warning("The job %s could not be looked after: %s", job.id, error)
+        _complain(job.folder, error)
+
+
+def _complain(folder: Path, error: Exception) -> None:
+    if folder.exists() and _complaints.get(folder) != str(error):
+        _complaints[folder] = str(error)
+        log.warning("The job %s could not be looked after: %s", folder.name, error)
 
 
 def wait(job: Job, timeout: float | None = None, *, watch: Callable[[JobStatus], None] | None = None) -> JobStatus:

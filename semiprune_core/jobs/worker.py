@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import signal
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from semiprune_core.jobs import job as jobs
+from semiprune_core.jobs import locks
 from semiprune_core.jobs.context import LOG_FORMAT, JobContext, run_job
 from semiprune_core.jobs.job import Job
 from semiprune_core.jobs.launch import LOCKS_VARIABLE
@@ -23,36 +23,39 @@ log = logging.getLogger(__name__)
 
 
 class StopSignal:
-    """Remembers that SIGTERM came; the work itself happens at the next batch's end, not here."""
+    """Remembers that SIGTERM came; the work itself happens at the next batch's end, not here.
+
+    A forked child (a data loader) gets the usual SIGTERM back, else its pool could not end it; while the fork is
+    under way the signal is held back, so that one that is sent to the newborn at once is not lost.
+    """
 
     def __init__(self) -> None:
         self.came = False
         signal.signal(signal.SIGTERM, self._remember)
+        os.register_at_fork(before=self._hold_back, after_in_parent=self._let_through, after_in_child=self._reset)
 
     def _remember(self, *_: Any) -> None:
         self.came = True
+
+    def _hold_back(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+    def _let_through(self) -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+    def _reset(self) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self._let_through()
 
     def __call__(self) -> bool:
         return self.came
 
 
 def adopt_locks() -> tuple[int, ...]:
-    """The locks that the supervisor handed over. They live exactly as long as this process.
-
-    A forked child (a data loader) lets go of them at once, else it would keep a dead job's lease; and it gets the
-    usual SIGTERM back, else its pool could not end it.
-    """
+    """The locks that the supervisor handed over."""
     handles = tuple(int(text) for text in os.environ.pop(LOCKS_VARIABLE, "").split(",") if text)
     for handle in handles:
-        os.set_inheritable(handle, False)
-
-    def let_go() -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        for handle in handles:
-            with contextlib.suppress(OSError):
-                os.close(handle)
-
-    os.register_at_fork(after_in_child=let_go)
+        locks.adopt(handle)
     return handles
 
 

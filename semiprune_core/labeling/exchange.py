@@ -405,7 +405,7 @@ def _find_images(pool: LabeledPool, rows: Sequence[_Row], result: ImportResult) 
             said = "The pool has no image with this id."
             result.problems.append(RowProblem(rows[number].row, show_id(image_id), "UNKNOWN_IMAGE", said))
     if by_path:
-        paths = pool.table["path"].combine_chunks()
+        paths = pool.column("path")
         wanted = [_normal(rows[number].path or "") for number in by_path]
         as_written = _index_in(wanted, paths)
         wanted = [
@@ -533,7 +533,7 @@ def export_csv(
     answers = _answers(store, every_answer=every_answer)
     positions = pool.positions(np.array([held.image_id for held, _ in answers], dtype=np.uint64))
     order = sorted((p, number) for number, p in enumerate(positions.tolist()) if p >= 0)
-    paths = pool.table["path"].take(pa.array([p for p, _ in order], pa.int64())).to_pylist()
+    paths = pool.column("path").take(pa.array([p for p, _ in order], pa.int64())).to_pylist()
     with open_atomic(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -585,7 +585,7 @@ def export_label_studio(store: LabelStore, pool: LabeledPool, path: str | Path, 
     positions = pool.positions(np.array([answers[0].image_id for answers in by_image], dtype=np.uint64)).tolist()
     tasks = [(position, answers) for position, answers in zip(positions, by_image) if position >= 0]
     tasks.sort(key=lambda task: task[0])
-    paths = pool.table["path"].take(pa.array([position for position, _ in tasks], pa.int64())).to_pylist()
+    paths = pool.column("path").take(pa.array([position for position, _ in tasks], pa.int64())).to_pylist()
     with open_atomic(path, "w", encoding="utf-8") as file:
         file.write("[")
         for number, ((_, answers), where) in enumerate(zip(tasks, paths)):

@@ -29,6 +29,8 @@ CHUNK = 500
 """How many values one ``IN`` list holds."""
 
 metadata = sa.MetaData()
+CLUSTERED: dict[str, Any] = {"sqlite_with_rowid": False}
+"""Rows lie in the order of their primary key, so that a project is read in one sweep."""
 
 
 def _project() -> sa.Column[str]:
@@ -42,7 +44,9 @@ schema_steps = sa.Table(
     sa.Column("name", sa.String(100), nullable=False),
 )
 
-projects = sa.Table("label_projects", metadata, _project(), sa.Column("last_seq", sa.BigInteger, nullable=False))
+projects = sa.Table(
+    "label_projects", metadata, _project(), sa.Column("last_seq", sa.BigInteger, nullable=False), **CLUSTERED
+)
 
 events = sa.Table(
     "label_events",
@@ -66,12 +70,15 @@ events = sa.Table(
     sa.Column("expected_version", sa.String(64)),
     sa.Column("forced", sa.Boolean, nullable=False),
     sa.UniqueConstraint("project", "event_id"),
+    **CLUSTERED,
 )
 sa.Index("label_events_by_image", events.c.project, events.c.image_id)
 sa.Index("label_events_by_annotator", events.c.project, events.c.annotator, events.c.seq)
 sa.Index("label_events_by_group", events.c.project, events.c.group_id)
 
-undone = sa.Table("label_undone", metadata, _project(), sa.Column("event_id", sa.String(64), primary_key=True))
+undone = sa.Table(
+    "label_undone", metadata, _project(), sa.Column("event_id", sa.String(64), primary_key=True), **CLUSTERED
+)
 
 current = sa.Table(
     "label_current",
@@ -88,6 +95,7 @@ current = sa.Table(
     sa.Column("class_id", sa.Integer),
     sa.Column("source", sa.String(16)),
     sa.Column("saved_ms", sa.BigInteger),
+    **CLUSTERED,
 )
 
 classes = sa.Table(
@@ -101,6 +109,7 @@ classes = sa.Table(
     sa.Column("key", sa.String(1), nullable=False),
     sa.Column("merged_into", sa.Integer),
     sa.Column("removed", sa.Boolean, nullable=False),
+    **CLUSTERED,
 )
 
 class_events = sa.Table(
@@ -112,6 +121,7 @@ class_events = sa.Table(
     sa.Column("annotator", sa.String(128), nullable=False),
     sa.Column("action", sa.String(16), nullable=False),
     sa.Column("details", sa.JSON, nullable=False),
+    **CLUSTERED,
 )
 
 drawings = sa.Table(
@@ -129,6 +139,7 @@ drawings = sa.Table(
     sa.Column("extends", sa.Integer),
     sa.Column("annotator", sa.String(128), nullable=False),
     sa.Column("saved_ms", sa.BigInteger, nullable=False),
+    **CLUSTERED,
 )
 
 drawn = sa.Table(
@@ -140,6 +151,7 @@ drawn = sa.Table(
     sa.Column("image_id", sa.BigInteger, nullable=False),
     sa.Column("needs", sa.Integer, nullable=False),  # how many annotators should decide it: 1, or 2 in the overlap
     sa.UniqueConstraint("project", "drawing_id", "image_id"),
+    **CLUSTERED,
 )
 
 leases = sa.Table(
@@ -149,6 +161,7 @@ leases = sa.Table(
     sa.Column("image_id", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("annotator", sa.String(128), primary_key=True),
     sa.Column("expires_ms", sa.BigInteger, nullable=False),
+    **CLUSTERED,
 )
 
 Step = Callable[[Connection], None]

@@ -7,6 +7,7 @@ now is kept beside them in the same transaction and always equals a replay of th
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +27,6 @@ from semiprune_core.labeling.classes import ClassSheet, LabelClass, resolve_merg
 from semiprune_core.labeling.database import URL_VARIABLE, Database
 from semiprune_core.labeling.events import (
     BY_HAND,
-    FIRST_ROUND,
     REVIEW_ROUND,
     SETTLE_ROUND,
     UNDOABLE,
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from semiprune_core.workspace import Project
 
 MAX_APPEND = 5_000
+REFERENCE, FIRST, SETTLED, REVIEWED = range(4)
+"""How much a label weighs; settled and reviewed ones weigh the same, and the later of them counts."""
 Clock = Callable[[], float]
 """Seconds since 1970."""
 
@@ -176,7 +178,8 @@ class LabelStore:
                 answers.append(None)
             except InvalidDataError as error:
                 event_id = item.get("event_id") if isinstance(item, Mapping) else None
-                answers.append(Ack(str(event_id)[:64], "refused", reason=str(error)).to_json())
+                named = event_id if isinstance(event_id, str) else ""
+                answers.append(Ack(named[:64], "refused", reason=str(error)).to_json())
         acks = iter(self.append(events))
         return [answer if answer is not None else next(acks).to_json() for answer in answers]
 
@@ -260,28 +263,36 @@ class LabelStore:
         annotators agree; reference labels only where no person has said anything. ``blind=True`` leaves reviews out.
         """
         with self.database.read() as connection:
-            return self._labels(connection, blind=blind)
+            return self.labels_in(connection, blind=blind)
 
-    def _labels(self, connection: Connection, *, blind: bool) -> Labels:
+    def labels_in(self, connection: Connection, *, blind: bool = False) -> Labels:
+        """:meth:`labels` inside a transaction."""
+        rows, into = self._label_rows(connection), resolve_merges(self.classes.read(connection))
+        return _settle(rows[rows[:, 3] < REVIEWED] if blind else rows, into)
+
+    def _label_rows(self, connection: Connection) -> np.ndarray:
+        """(R, 4) of every label that holds: image id (signed), class id, seq, and how much it weighs."""
         table = schema.current
-        rounds = (FIRST_ROUND, SETTLE_ROUND) if blind else (FIRST_ROUND, SETTLE_ROUND, REVIEW_ROUND)
-        query = sa.select(
-            table.c.image_id,
-            table.c.class_id,
-            table.c.seq,
-            sa.case((table.c.round != FIRST_ROUND, 2), (table.c.source != "reference", 1), else_=0),
-        ).where(table.c.project == self.project, table.c.round.in_(rounds), table.c.class_id.is_not(None))
-        rows = np.array(connection.execute(query).fetchall() or np.empty((0, 4)), dtype=np.int64).reshape(-1, 4)
-        into = resolve_merges(self.classes.read(connection))
-        return _settle(rows[:, 0].view(np.uint64) if len(rows) else np.empty(0, np.uint64), rows, into)
+        weight = sa.case(
+            (table.c.round == REVIEW_ROUND, REVIEWED),
+            (table.c.round == SETTLE_ROUND, SETTLED),
+            (table.c.source != "reference", FIRST),
+            else_=REFERENCE,
+        )
+        query = sa.select(table.c.image_id, table.c.class_id, table.c.seq, weight).where(
+            table.c.project == self.project, table.c.class_id.is_not(None)
+        )
+        rows = connection.execute(query).fetchall()
+        values = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64, count=4 * len(rows))
+        return values.reshape(-1, 4)
 
     def snapshot(self) -> LabelsSnapshot:
         """The labels as they are now, for a job to pin."""
         with self.database.read() as connection:
             sheet = self.classes.read(connection)
-            labels = self._labels(connection, blind=False)
-            blind = self._labels(connection, blind=True)
+            rows, into = self._label_rows(connection), resolve_merges(sheet)
             uniform = self._uniform_ids(connection)
+        labels, blind = _settle(rows, into), _settle(rows[rows[:, 3] < REVIEWED], into)
         same = np.isin(labels.ids, blind.ids)
         where = np.searchsorted(blind.ids, labels.ids[same])
         same[same] = blind.seqs[where] == labels.seqs[same]
@@ -295,7 +306,7 @@ class LabelStore:
         """
         with self.database.read() as connection:
             sheet = self.classes.read(connection)
-            blind = self._labels(connection, blind=True)
+            blind = self.labels_in(connection, blind=True)
             uniform = self._uniform_ids(connection)
         keep = np.isin(blind.ids, uniform)
         kept = Labels(
@@ -322,8 +333,9 @@ class LabelStore:
         return LabelsSnapshot(labels.ids, lookup[labels.class_ids], uniform, tuple(one.name for one in shown))
 
 
-def _settle(ids: np.ndarray, rows: np.ndarray, into: Mapping[int, int]) -> Labels:
-    """Settled labels from rows (image, class, seq, rank): the highest rank decides, the latest event within rank 2."""
+def _settle(rows: np.ndarray, into: Mapping[int, int]) -> Labels:
+    """Settled labels from rows (image, class, seq, weight): the heaviest decide; of the settled, the latest does."""
+    ids = np.ascontiguousarray(rows[:, 0]).view(np.uint64)
     if not len(rows):
         empty = np.empty(0, dtype=np.int64)
         return Labels(ids, empty, empty.astype(bool), empty, ids)
@@ -331,14 +343,14 @@ def _settle(ids: np.ndarray, rows: np.ndarray, into: Mapping[int, int]) -> Label
     for class_id, target in into.items():
         if class_id < len(lookup):
             lookup[class_id] = target
-    class_ids, seqs, ranks = lookup[rows[:, 1]], rows[:, 2], rows[:, 3]
+    class_ids, seqs, ranks = lookup[rows[:, 1]], rows[:, 2], np.minimum(rows[:, 3], SETTLED)
     order = np.lexsort((seqs, ranks, ids))
     ids, class_ids, seqs, ranks = ids[order], class_ids[order], seqs[order], ranks[order]
     last = np.flatnonzero(np.append(ids[1:] != ids[:-1], True))  # the deciding event of each image
     starts = np.append(0, last[:-1] + 1)
     of_image = np.repeat(np.arange(len(last)), last - starts + 1)
     top = last[of_image]
-    differs = (ranks == ranks[top]) & (class_ids != class_ids[top]) & (ranks[top] < 2)
+    differs = (ranks == ranks[top]) & (class_ids != class_ids[top]) & (ranks[top] < SETTLED)
     disputed = np.zeros(len(last), dtype=bool)
     disputed[of_image[differs]] = True
     chosen = last[~disputed]

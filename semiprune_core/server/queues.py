@@ -67,7 +67,7 @@ def card_rows(store: LabelStore, pool: Pool, annotator: str, cards: Cards) -> li
     positions = pool.positions(cards.ids)
     known = positions >= 0  # an image may have left the pool since it was drawn
     ids, positions = cards.ids[known], positions[known]
-    facts = pool.table.select(["path", "width", "height"]).take(positions).to_pylist()
+    facts = pool.facts(positions, ["path", "width", "height"])
     decided, marked = states(store.held(ids.tolist(), annotator=annotator), annotator, cards.round)
     rows = []
     for image_id, fact in zip(ids.tolist(), facts, strict=True):

@@ -16,7 +16,7 @@ import_siblings(__name__, __path__)
 
 __all__ = ["SOURCES", "VARIANTS", "Entry", "Source", "SourceSpec", "open_source", "parse_source"]
 
-SUFFIXES = {".zip": "archive", ".csv": "manifest", ".tsv": "manifest", ".parquet": "manifest", ".npz": "arrays"}
+SUFFIXES = {".zip": "zip", ".csv": "manifest", ".tsv": "manifest", ".parquet": "manifest", ".npz": "npz"}
 
 
 def parse_source(text: str) -> SourceSpec:

@@ -22,7 +22,7 @@ from semiprune_core.sources.base import SOURCES, Entry, Origin
 
 def name_hash(text: str) -> int:
     """64 bits of a name; two different ones among millions do not meet in practice."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 def repeated(hashes: array[int]) -> frozenset[int]:
@@ -39,47 +39,29 @@ class ArchiveSource:
 
     def __init__(self, path: Path) -> None:
         self.problems: list[Problem] = []
-        self.n_hidden = 0
         self._path = path
         self._directory = ziplist.check(path)
         self._prefix = ""
         self._read_names()
-        self._layout = self._find_layout()
+        self._layout = layout.layout_of_paths(path for path, _ in self._visible())
 
     def _visible(self) -> Iterator[tuple[str, ziplist.Member]]:
         """(relative path, member) of all files a person would see."""
         for member in ziplist.members(self._path, self._directory):
             path = normal_relative(member.name)
-            if not member.is_folder and not any(layout.is_hidden(part) for part in path.split("/")):
+            if not member.is_folder and not layout.has_hidden_part(path):
                 yield path.removeprefix(self._prefix), member
 
     def _read_names(self) -> None:
         """Find the folder around everything, and the names that stand in the archive twice."""
         exact, folded = array("Q"), array("Q")
-        common: list[str] | None = None
+        wrapper = layout.Wrapper()
         for path, _ in self._visible():
             exact.append(name_hash(path))
             folded.append(name_hash(path.casefold()))
-            folders = path.split("/")[:-1]
-            if common is None:
-                common = folders
-            elif common != folders[: len(common)]:
-                same = [ours == theirs for ours, theirs in zip(common, folders, strict=False)]
-                common = common[: same.index(False) if False in same else len(same)]
-        around = common or []
-        split = next((n for n, part in enumerate(around) if part.lower() in layout.SPLIT_FOLDERS), len(around))
-        self._prefix = "".join(f"{part}/" for part in around[:split])
+            wrapper.see(path)
         self._exact, self._folded = repeated(exact), repeated(folded)
-
-    def _find_layout(self) -> layout.Layout:
-        inner: dict[str, set[str]] = {}
-        for path, _ in self._visible():
-            parts = path.split("/")
-            if len(parts) > 1:
-                if parts[0].lower() not in layout.SPLIT_FOLDERS:
-                    return layout.Layout()
-                inner.setdefault(parts[0], set()).update(parts[1:2] if len(parts) > 2 else ())
-        return layout.layout_of(inner, [name for name, folders in inner.items() if layout.has_class_folders(folders)])
+        self._prefix = wrapper.prefix
 
     def count(self) -> int:
         return sum(1 for _ in self.entries())
@@ -120,6 +102,6 @@ def guarded_file(location: str, guard: PathGuard, what: str) -> Path:
     return path
 
 
-@SOURCES.register("archive", title="ZIP archive")
+@SOURCES.register("zip", title="ZIP archive")
 def open_archive(location: str, *, guard: PathGuard, scratch: Path) -> ArchiveSource:
     return ArchiveSource(guarded_file(location, guard, "archive"))

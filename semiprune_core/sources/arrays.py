@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,17 +46,15 @@ class ArraySource:
         n = len(self._images)
         self._labels, self._splits, self._paths = (columns.get(key) for key in ("labels", "split", "paths"))
         for key in ("labels", "split", "paths"):
-            if key in columns and columns[key].shape != (n,):
-                raise _bad(name, f"{key} has shape {columns[key].shape}, but there are {n} images", "NPZ_LENGTHS")
-            if key in columns and columns[key].dtype.kind not in ("iuU" if key == "labels" else "U"):
-                raise _bad(name, f"{key} has type {columns[key].dtype}; it must hold text", "NPZ_TYPE")
+            if key in columns:
+                _check_column(name, key, columns[key], n)
         self.class_names = _class_names(name, columns.get("class_names"), self._labels)
         self._twice = self._repeated_paths() if self._paths is not None else frozenset()
 
     def _repeated_paths(self) -> frozenset[int]:
         hashes = array("Q")
         for path in _values(self._paths):
-            hashes.append(name_hash(str(path)))
+            hashes.append(name_hash(_spelled(path)))
         return repeated(hashes)
 
     def count(self) -> int:
@@ -77,7 +76,7 @@ class ArraySource:
 
     def _label(self, value: Any) -> str | None:
         if isinstance(value, str):
-            return value or None
+            return _clean(value) or None
         return self.class_names[value] if self.class_names and value >= 0 else None
 
     def _split(self, row: int, word: str) -> str | None:
@@ -98,7 +97,7 @@ class ArraySource:
                 )
             )
             return None
-        if self._twice and name_hash(given) in self._twice:
+        if self._twice and name_hash(path) in self._twice:
             self.problems.append(
                 Problem(path, "DUPLICATE_ROW", f"{shown(path)} (row {row}) stands in paths more than once.")
             )
@@ -110,7 +109,27 @@ def _values(column: np.ndarray | None) -> Iterator[Any]:
     """The values of a memory-mapped column as Python objects, some thousand at a time."""
     assert column is not None
     for start in range(0, len(column), READING):
-        yield from column[start : start + READING].tolist()
+        values = np.ascontiguousarray(column[start : start + READING])
+        if values.dtype.kind == "U" and values.itemsize:
+            letters = values.view(f"{values.dtype.byteorder}u4")
+            if letters.max(initial=0) > sys.maxunicode:
+                raise SourceError(
+                    "A text column of the .npz file holds numbers that are no letters.", code="NPZ_CORRUPT"
+                )
+        yield from values.tolist()
+
+
+def _spelled(text: str) -> str:
+    """A path in its one spelling; one that is refused later stays as it is."""
+    try:
+        return normal_relative(text)
+    except UnsafePathError:
+        return text
+
+
+def _clean(text: str) -> str:
+    """Text that can be written as UTF-8: half letters become question marks."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _bad(name: str, what: str, code: str) -> SourceError:
@@ -134,11 +153,19 @@ def _check_images(name: str, images: np.ndarray) -> None:
         raise _bad(name, "images is empty", "SOURCE_EMPTY")
 
 
+def _check_column(name: str, key: str, column: np.ndarray, n: int) -> None:
+    if column.shape != (n,):
+        raise _bad(name, f"{key} has shape {column.shape}, but there are {n} images", "NPZ_LENGTHS")
+    kinds, wanted = ("iuU", "whole numbers or text") if key == "labels" else ("U", "text")
+    if column.dtype.kind not in kinds:
+        raise _bad(name, f"{key} has type {column.dtype}; it must hold {wanted}", "NPZ_TYPE")
+
+
 def _class_names(name: str, given: np.ndarray | None, labels: np.ndarray | None) -> tuple[str, ...] | None:
     """The classes in their order; integers without names are named by their numbers."""
     if given is not None and (given.ndim != 1 or given.dtype.kind != "U"):
         raise _bad(name, "class_names must be a list of text", "NPZ_TYPE")
-    names = tuple(str(word) for word in given) if given is not None else None
+    names = tuple(_clean(word) for word in _values(given)) if given is not None else None
     if names is not None and len(set(names)) != len(names):
         raise _bad(name, "class_names holds a name twice", "NPZ_LABELS")
     if labels is None or labels.dtype.kind == "U":
@@ -155,7 +182,7 @@ def _class_names(name: str, given: np.ndarray | None, labels: np.ndarray | None)
 
 def unpack_columns(path: Path, scratch: Path) -> dict[str, np.ndarray]:
     """Unpack the known arrays of an ``.npz`` into ``scratch`` and memory-map them."""
-    directory = ziplist.check(path)
+    directory = ziplist.check(path, remedy="Save it with numpy.savez, uncompressed, if you trust it.")
     columns: dict[str, np.ndarray] = {}
     for member in ziplist.members(path, directory):
         key = member.name.removesuffix(".npy")
@@ -186,11 +213,12 @@ def _unpacked(path: Path, member: ziplist.Member, target: Path) -> np.ndarray:
     try:
         return np.load(target, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError, OverflowError) as error:
-        reason = "it holds Python objects, which are never loaded" if "object" in str(error).lower() else str(error)
+        unsafe = "Python objects" in str(error) or "allow_pickle" in str(error)
+        reason = "it holds Python objects, which are never loaded" if unsafe else str(error)
         raise _bad(path.name, f"{shown(member.name)} is not a plain array ({shown(reason)})", "NPZ_CORRUPT") from error
 
 
-@SOURCES.register("arrays", title="NumPy .npz file")
+@SOURCES.register("npz", title="NumPy .npz file")
 def open_arrays(location: str, *, guard: PathGuard, scratch: Path) -> ArraySource:
     path = guarded_file(location, guard, ".npz file")
     return ArraySource(path.name, scratch / "images.npy", unpack_columns(path, scratch))

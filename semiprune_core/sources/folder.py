@@ -107,7 +107,7 @@ class FolderSource:
     def _stays_inside(self, relative: str) -> bool:
         real = Path(os.path.realpath(self.root / relative))
         if not is_inside(real, self.root):
-            return self._note(relative, "PATH_OUTSIDE_ROOT", "is a link that leads out of its folder. Copy the file.")
+            return self._note(relative, "PATH_OUTSIDE_ROOT", "is a link that leads out of its folder. Copy its goal.")
         if real.is_dir():
             return self._note(relative, "LINKED_FOLDER", "is a link to a folder and was not followed.")
         if not real.is_file():

@@ -11,6 +11,7 @@ Shared by folders, archives and uploads, so that the same tree gives the same la
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -75,6 +76,43 @@ def layout_of(top_folders: Iterable[str], with_classes: Iterable[str]) -> Layout
     val_split = POOL_SPLIT if labeled & TEST else TEST_SPLIT
     split = {**dict.fromkeys(TRAIN, POOL_SPLIT), **dict.fromkeys(TEST, TEST_SPLIT), **dict.fromkeys(VAL, val_split)}
     return Layout({name: split[word] for word, name in by_word.items()})
+
+
+def layout_of_paths(paths: Iterable[str]) -> Layout:
+    """The layout of a tree known by the relative paths of its files."""
+    inner: dict[str, set[str]] = {}
+    for path in paths:
+        folders = path.split("/")[:-1]
+        if folders:
+            if folders[0].lower() not in SPLIT_FOLDERS:
+                return Layout()
+            inner.setdefault(folders[0], set()).update(folders[1:2])
+    return layout_of(inner, [name for name, folders in inner.items() if has_class_folders(folders)])
+
+
+class Wrapper:
+    """Finds the folder around everything while paths go by."""
+
+    def __init__(self) -> None:
+        self._common: list[str] | None = None
+
+    def see(self, path: str) -> None:
+        folders = path.split("/")[:-1]
+        if self._common is None:
+            self._common = folders
+        elif self._common != folders[: len(self._common)]:
+            self._common = os.path.commonprefix([self._common, folders])
+
+    @property
+    def prefix(self) -> str:
+        """The folder with its slash, empty where there is none; a split folder is never taken for a wrapper."""
+        parts = self._common or []
+        end = next((number for number, part in enumerate(parts) if part.lower() in SPLIT_FOLDERS), len(parts))
+        return "".join(f"{part}/" for part in parts[:end])
+
+
+def has_hidden_part(path: str) -> bool:
+    return any(is_hidden(part) for part in path.split("/"))
 
 
 def has_class_folders(folders: Iterable[str]) -> bool:

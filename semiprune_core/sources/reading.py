@@ -99,8 +99,8 @@ def _version(path: str) -> tuple[int, int]:
 class _Handle:
     """An open file that closes itself when the cache lets go of it."""
 
-    def __init__(self, path: str) -> None:
-        self.number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    def __init__(self, number: int) -> None:
+        self.number = number
 
     def __del__(self) -> None:
         os.close(self.number)
@@ -108,7 +108,10 @@ class _Handle:
 
 @lru_cache(maxsize=4)
 def _opened(path: str, version: tuple[int, int]) -> _Handle:
-    return _Handle(path)
+    try:
+        return _Handle(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
 @lru_cache(maxsize=4)

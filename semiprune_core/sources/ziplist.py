@@ -192,8 +192,14 @@ def _extra64(extra: bytes) -> list[int]:
     return []
 
 
-def check(path: Path) -> Directory:
-    """Read the whole directory once and refuse the archive if anything in it is unsafe."""
+UNPACK = "Unpack it yourself if you trust it, and import the folder."
+
+
+def check(path: Path, *, remedy: str = UNPACK) -> Directory:
+    """Read the whole directory once and refuse the archive if anything in it is unsafe.
+
+    ``remedy`` is what a person may do about an archive that unpacks to too much.
+    """
     directory = find_directory(path)
     starts, ends = array("Q"), array("Q")
     total = 0
@@ -207,16 +213,16 @@ def check(path: Path) -> Directory:
             )
         total += member.size
         if member.size > RATIO_FREE_BYTES and member.size > MAX_RATIO * member.compressed:
-            raise _too_large(path, f"{shown(member.name)} unpacks", member.size, member.compressed)
+            raise _too_large(path, f"{shown(member.name)} unpacks", member.size, member.compressed, remedy)
         starts.append(member.offset)
         ends.append(member.offset + LOCAL.size + member.compressed)
     packed = path.stat().st_size
     if total > RATIO_FREE_BYTES and total > MAX_RATIO * packed:
-        raise _too_large(path, "it unpacks", total, packed)
+        raise _too_large(path, "it unpacks", total, packed, remedy)
     if total > MAX_TOTAL_BYTES:
         raise SourceError(
             f"The archive {shown(path.name)} unpacks to {total / 1e9:.1f} GB, "
-            f"more than the {MAX_TOTAL_BYTES / 1e9:g} GB allowed. Split it, or unpack it and import the folder.",
+            f"more than the {MAX_TOTAL_BYTES / 1e9:g} GB allowed. {remedy}",
             code="ZIP_TOO_LARGE",
         )
     _check_overlap(path, np.frombuffer(starts, np.uint64), np.frombuffer(ends, np.uint64), directory.offset)
@@ -228,16 +234,16 @@ def _check_name(path: Path, member: Member) -> None:
         normal_relative(member.name)
     except UnsafePathError as error:
         raise SourceError(
-            f"The archive {shown(path.name)} holds the unsafe name {shown(member.name)}, which leads out of it. "
+            f"The archive {shown(path.name)} holds the unsafe name '{shown(member.name)}'. "
             "Nothing was imported; pack it again with plain relative names.",
             code="ZIP_UNSAFE_PATH",
         ) from error
 
 
-def _too_large(path: Path, what: str, size: int, packed: int) -> SourceError:
+def _too_large(path: Path, what: str, size: int, packed: int, remedy: str) -> SourceError:
     return SourceError(
         f"The archive {shown(path.name)} looks like a bomb: {what} from {packed:,} to {size:,} bytes, "
-        f"more than {MAX_RATIO} times. Unpack it yourself if you trust it, and import the folder.",
+        f"more than {MAX_RATIO} times. {remedy}",
         code="ZIP_TOO_LARGE",
     )
 
@@ -264,8 +270,7 @@ def unpack(handle: int, at: ArchiveMember) -> Iterator[bytes]:
         if not raw:
             raise corrupt(archive, f"{name} is cut off")
         place, left = place + len(raw), left - len(raw)
-        while raw:
-            piece, raw = _inflated(inflate, raw, at) if inflate else (raw, b"")
+        for piece in _inflated(inflate, raw, at) if inflate else (raw,):
             given += len(piece)
             if given > at.size:
                 raise SourceError(
@@ -290,10 +295,14 @@ def _data_begins(handle: int, at: ArchiveMember) -> int:
     return at.offset + LOCAL.size + fields[9] + fields[10]
 
 
-def _inflated(inflate: zlib._Decompress, raw: bytes, at: ArchiveMember) -> tuple[bytes, bytes]:
-    """Some unpacked bytes, and what of ``raw`` waits for the next turn."""
-    try:
-        piece = inflate.decompress(raw, CHUNK)
-    except zlib.error as error:
-        raise corrupt(Path(at.archive), f"{shown(at.name)} cannot be unpacked ({error})") from error
-    return piece, b"" if inflate.eof else inflate.unconsumed_tail
+def _inflated(inflate: zlib._Decompress, raw: bytes, at: ArchiveMember) -> Iterator[bytes]:
+    """What ``raw`` unpacks to, never more than a chunk at a time."""
+    while not inflate.eof:
+        try:
+            piece = inflate.decompress(raw, CHUNK)
+        except zlib.error as error:
+            raise corrupt(Path(at.archive), f"{shown(at.name)} cannot be unpacked ({error})") from error
+        yield piece
+        raw = inflate.unconsumed_tail
+        if not raw and len(piece) < CHUNK:  # a full chunk may have more behind it, without any input left
+            return

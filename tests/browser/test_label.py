@@ -558,7 +558,7 @@ def test_no_label_shown_as_saved_is_missing_after_kill_9(tmp_path, browser):
             assert not missing, f"seed {seed}, round {number}: {missing}"
             made = {card["id"]: card["classId"] for card in cards if card["action"] == "label"}
             studio.start()
-            wait_until(lambda: set(made) <= set(deck.labels()), f"the kept labels to arrive, seed {seed}", 60)
+            wait_until(lambda made=made: set(made) <= set(deck.labels()), f"the kept labels to arrive, seed {seed}", 60)
             assert {image: deck.labels()[image] for image in made} == made
             deck.page.reload()
         events = [row["image_id"] for row in deck.decisions()]

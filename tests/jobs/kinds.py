@@ -63,14 +63,12 @@ def run_fail(context: JobContext) -> None:
             context.report([][1], 10)
         case "memory":
             raise MemoryError
-        case "torch":
-            import torch
-
-            torch.empty(1 << 60)
         case "full":
             raise OSError(errno.ENOSPC, "No space left on device", os.fspath(context.folder / "model.safetensors"))
         case "exit":
             raise SystemExit(3)
+        case "interrupt":
+            raise KeyboardInterrupt
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -119,14 +117,30 @@ def run_family(context: JobContext) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@JOB_KINDS.register("pool", title="Ends its child", device="io")
+def run_pool(context: JobContext) -> dict[str, Any]:
+    """Forks a child and ends it the way process pools do."""
+    child = os.fork()
+    if child == 0:
+        while True:
+            signal.pause()
+    os.kill(child, signal.SIGTERM)
+    return {"ended_by": os.WTERMSIG(os.waitpid(child, 0)[1])}
+
+
 @JOB_KINDS.register("ranks", title="Several processes")
 def run_ranks(context: JobContext) -> dict[str, Any] | None:
-    """Adds up the ranks over gloo; ``fails`` names the rank that raises instead."""
+    """Adds up the ranks over gloo; ``fails`` names a rank that raises while the others wait for a stop."""
+    if "fails" in context.settings:
+        if context.settings["fails"] == context.rank:
+            raise InvalidDataError(f"Rank {context.rank} does not like its part.", code="BAD_PART")
+        while True:
+            context.report(1, 2)
+            context.check_stop()
+            time.sleep(0.01)
     import torch
     import torch.distributed as dist
 
-    if context.settings.get("fails") == context.rank:
-        raise InvalidDataError(f"Rank {context.rank} does not like its part.", code="BAD_PART")
     dist.init_process_group("gloo")
     total = torch.tensor([float(context.rank + 1)])
     dist.all_reduce(total)

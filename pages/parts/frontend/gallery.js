@@ -6,6 +6,7 @@ export default function (component) {
   const grid = parentElement.querySelector(".grid");
   const state = (grid.studio ??= { chosen: new Set(), last: null });
   grid.style.setProperty("--cell", `${data.cell}px`);
+  grid.classList.toggle("row", data.one_row);
 
   const known = new Set(data.items.map((item) => item.id));
   state.chosen = new Set([...state.chosen].filter((id) => known.has(id)));

@@ -1,0 +1,60 @@
+"""What every benchmark shares: the machine in words, rounds, results on disk, one JSON line at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = Path(__file__).with_name("results")
+sys.path.insert(0, str(ROOT))
+
+from semiprune_core import artifacts, files  # noqa: E402
+
+
+def machine() -> dict[str, Any]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    model = next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )
+    return {"cpu": model, "cores": os.cpu_count(), "memory_gb": round(memory / 2**30), "system": platform.platform()}
+
+
+def rounds(n: int, *sides: Callable[[], float]) -> list[list[float]]:
+    """Measure the sides in turn, ``n`` times, so that a busy machine is busy for all of them."""
+    measured: list[list[float]] = [[] for _ in sides]
+    for _ in range(n):
+        for place, side in zip(measured, sides, strict=True):
+            place.append(side())
+    return measured
+
+
+def spread(values: list[float]) -> dict[str, Any]:
+    return {"median": statistics.median(values), "min": min(values), "max": max(values), "n": len(values)}
+
+
+def finish(name: str, keys: Mapping[str, Any], details: Mapping[str, Any], *, keep: bool) -> None:
+    """Write the result down (unless it was a small run) and print the keys as the last line."""
+    if keep:
+        RESULTS.mkdir(exist_ok=True)
+        files.write_json(
+            RESULTS / f"{name}.json",
+            {
+                **keys,
+                "details": details,
+                "command": " ".join(["python", *sys.argv]),
+                "when": datetime.now(UTC).isoformat(timespec="seconds"),
+                "machine": machine(),
+                "load_average": os.getloadavg(),
+                "versions": artifacts.versions(),
+            },
+        )
+    print(json.dumps(keys))

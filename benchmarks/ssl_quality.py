@@ -1,0 +1,97 @@
+"""Pseudo-label accuracy on the unlabeled images: the registry's algorithms with the ``quick`` preset, several seeds.
+
+    .venv/bin/python benchmarks/ssl_quality.py --dataset demo|FILE.npz --seeds 3 [--algorithms A,B] [--small]
+
+A file holds images, labels, class_names and split; a tenth of its pool is labeled at random. The last line is JSON:
+for each algorithm mean and standard deviation of the accuracy, the accuracies and the minutes; and the gain of each one
+over supervised-only on the same labels, in points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from machine import keep
+
+from semiprune_core.learning.presets import ssl_preset
+from semiprune_core.learning.ssl import ALGORITHMS
+from semiprune_core.learning.ssl_run import train_ssl
+from semiprune_core.progress import Collected
+
+DEMO = Path(__file__).parents[1] / "assets" / "demo_pool.npz"
+
+
+def open_pool(dataset: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    with np.load(DEMO if dataset == "demo" else dataset) as file:
+        pool = file["split"] != "test"
+        return file["images"][pool], file["labels"][pool].astype(np.int64), tuple(map(str, file["class_names"]))
+
+
+def one_run(dataset: str, algorithm: str, seed: int, changes: dict[str, Any]) -> dict[str, float]:
+    images, truth, names = open_pool(dataset)
+    labeled = np.random.default_rng(100 + seed).permutation(len(truth))[: len(truth) // 10]
+    labels = np.full(len(truth), -1)
+    labels[labeled] = truth[labeled]
+    settings = ssl_preset("quick", algorithm, **changes)
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = train_ssl(images, labels, class_names=names, settings=settings, seed=seed, progress=Collected())
+    rest = labels < 0
+    accuracy = float((result.predicted[rest] == truth[rest]).mean())
+    assert result.quality is not None
+    held = result.quality.accuracy
+    return {
+        "seed": seed,
+        "accuracy": round(accuracy, 4),
+        "held_out": round(held.value, 4),
+        "held_out_low": round(held.low, 4),
+        "held_out_high": round(held.high, 4),
+        "ece": round(result.quality.ece, 4),
+        "minutes": round((time.perf_counter() - wall) / 60, 2),
+        "cpu_minutes": round((time.process_time() - cpu) / 60, 2),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", default="demo")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--algorithms", default=",".join(ALGORITHMS))
+    parser.add_argument("--settings", default="{}", help="changes to the preset, as JSON")
+    parser.add_argument("--small", action="store_true", help="one seed and a tenth of the steps; results are not kept")
+    args = parser.parse_args()
+    torch.set_num_threads(2)
+    changes = json.loads(args.settings)
+    seeds = 1 if args.small else args.seeds
+    if args.small:
+        changes = {**changes, "epochs": 1}
+    name = "ssl_quality_" + Path(args.dataset).stem
+    found: dict[str, Any] = {"dataset": Path(args.dataset).stem, "preset": "quick", "settings": changes, "runs": {}}
+    wanted = sorted(args.algorithms.split(","), key=lambda algorithm: algorithm != "supervised")
+    for algorithm in wanted:
+        runs = found["runs"].setdefault(algorithm, [])
+        for seed in range(seeds):
+            runs.append(one_run(args.dataset, algorithm, seed, changes))
+            print(algorithm, runs[-1], flush=True)
+        accuracies = [run["accuracy"] for run in runs]
+        found[algorithm] = {
+            "mean": round(float(np.mean(accuracies)), 4),
+            "std": round(float(np.std(accuracies, ddof=1)), 4) if seeds > 1 else None,
+            "minutes": round(float(np.mean([run["minutes"] for run in runs])), 2),
+        }
+        if "supervised" in found["runs"]:
+            found[algorithm]["gain_points"] = round(100 * (found[algorithm]["mean"] - found["supervised"]["mean"]), 2)
+        if not args.small:
+            keep(name, found)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Optimizer, learning-rate schedules and the moving average of the weights."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import torch
+from torch import Tensor, nn
+
+from semiprune_core.learning.settings import TrainingSettings
+
+
+def fixmatch_cosine(done: float) -> float:
+    """Factor on the learning rate after the fraction ``done`` of a run: cos(7 pi k / 16 K)."""
+    return math.cos(7 * math.pi * done / 16)
+
+
+def cosine(done: float) -> float:
+    """From 1 to 0 along half a cosine."""
+    return 0.5 * (1 + math.cos(math.pi * done))
+
+
+def step_decay(done: float) -> float:
+    """A tenth after half of the run, a hundredth after three quarters."""
+    return 1.0 if done < 0.5 else 0.1 if done < 0.75 else 0.01
+
+
+SCHEDULES = {"cosine": cosine, "step": step_decay, "fixmatch": fixmatch_cosine}
+
+
+def make_optimizer(net: nn.Module, settings: TrainingSettings, device: torch.device) -> torch.optim.SGD:
+    """SGD; vectors (biases, normalisation) decay only where the settings say so."""
+    matrices = [p for p in net.parameters() if p.ndim > 1]
+    vectors = [p for p in net.parameters() if p.ndim <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": settings.weight_decay},
+        {"params": vectors, "weight_decay": settings.weight_decay if settings.decay_norms else 0.0},
+    ]
+    fused = device.type in ("cpu", "cuda")
+    nesterov = settings.nesterov and settings.momentum > 0
+    return torch.optim.SGD(groups, lr=settings.lr, momentum=settings.momentum, nesterov=nesterov, fused=fused)
+
+
+def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+
+
+class MovingAverage:
+    """Weights averaged over steps: average <- decay * average + (1 - decay) * weights; buffers are copied."""
+
+    def __init__(self, net: nn.Module, decay: float) -> None:
+        self.net = copy.deepcopy(net).eval().requires_grad_(False)
+        self.decay = decay
+
+    @torch.no_grad()
+    def update(self, net: nn.Module) -> None:
+        torch._foreach_lerp_(list(self.net.parameters()), list(net.parameters()), 1 - self.decay)
+        for mine, theirs in zip(self.net.buffers(), net.buffers()):
+            mine.copy_(theirs)
+
+
+def momentum_tensors(net: nn.Module, optimizer: torch.optim.SGD) -> dict[str, Tensor]:
+    """The optimizer's momentum by parameter name; empty before the first step."""
+    found = {}
+    for name, parameter in net.named_parameters():
+        momentum = optimizer.state.get(parameter, {}).get("momentum_buffer")
+        if momentum is not None:
+            found[name] = momentum
+    return found
+
+
+def restore_momentum(net: nn.Module, optimizer: torch.optim.SGD, saved: dict[str, Tensor]) -> None:
+    for name, parameter in net.named_parameters():
+        if name in saved:
+            buffer = torch.empty_like(parameter)
+            buffer.copy_(saved[name])
+            optimizer.state[parameter] = {"momentum_buffer": buffer}

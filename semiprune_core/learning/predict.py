@@ -1,0 +1,73 @@
+"""A trained net's answers for images as they are, without augmentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from semiprune_core.learning import device as devices
+from semiprune_core.learning.distributed import World
+from semiprune_core.learning.images import Images
+from semiprune_core.learning.nets import Net
+from semiprune_core.records import FloatArray, IntArray
+
+BATCH = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """For n images: ``labels`` (n,), ``confidence`` (n,), and where asked for ``probs`` (n, C), ``features`` (n, D)."""
+
+    labels: IntArray
+    confidence: FloatArray
+    probs: FloatArray | None = None
+    features: FloatArray | None = None
+
+
+@torch.inference_mode()
+def predict(
+    net: Net,
+    images: Images,
+    idx: IntArray | None = None,
+    *,
+    precision: str = "fp32",
+    world: World | None = None,
+    keep_probs: bool = False,
+    features_out: np.ndarray | None = None,
+) -> Predictions:
+    """Predictions for the images at ``idx`` (all by default), in that order, complete on every process.
+
+    ``features_out`` (n, D) is filled with the penultimate layer; it may be memory-mapped.
+    """
+    world = world or World()
+    idx = np.arange(len(images)) if idx is None else np.asarray(idx)
+    n = len(idx)
+    labels, confidence = np.empty(n, np.int64), np.empty(n, np.float32)
+    probs = np.empty((n, net.head.out_features), np.float32) if keep_probs else None
+    world.share_buffers(net)
+    was_training = net.training
+    net.eval()
+    block = BATCH * world.size
+    for start in range(0, n, block):
+        wanted = idx[start : start + block]
+        padded = np.resize(wanted, -(-len(wanted) // world.size) * world.size)  # equal parts; surplus is cut off below
+        with devices.autocast(precision, images.device):
+            features = net.features(images.normalise(images.take(padded[world.part(len(padded))])))
+            logits = net.classify(features)
+        place = slice(start, start + len(wanted))
+        answer = world.gather(logits.float().softmax(-1))[: len(wanted)]
+        top, label = answer.max(dim=-1)
+        labels[place], confidence[place] = _array(label), _array(top)
+        if probs is not None:
+            probs[place] = _array(answer)
+        if features_out is not None:
+            features_out[place] = _array(world.gather(features.float())[: len(wanted)])
+    net.train(was_training)
+    return Predictions(labels, confidence, probs, features_out)
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.cpu().numpy()

@@ -1,0 +1,96 @@
+"""Settings by name: ``quick`` for a CPU and minutes, ``standard`` for one GPU, ``paper:...`` as the paper has them.
+
+The paper's values are its appendix tables "Training hyperparameters for pseudo-label generation" and "Training
+hyperparameters used for coreset selection"; what these leave open follows the USB code that the paper used: SGD with
+Nesterov momentum 0.9, lr 0.03, weight decay 5e-4 (1e-3 for CIFAR-100), EMA 0.999, threshold 0.95, three RandAugment
+operations of random strength and cutout of up to half the side, epochs of 1,024 steps. The CIFAR presets also serve the
+corrupted and long-tailed variants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from semiprune_core.learning.settings import SSLSettings, SupervisedSettings
+from semiprune_core.registry import Registry
+
+PAPER_SSL = {  # architecture, epochs, batch size, unlabeled ratio, weight decay
+    "cifar10": ("wrn_28_2", 100, 64, 7, 5e-4),
+    "cifar100": ("wrn_28_8", 100, 64, 7, 1e-3),
+    "caltech101": ("resnet50", 100, 64, 1, 5e-4),
+    "food101": ("resnet50", 50, 64, 1, 5e-4),
+    "sun397": ("resnet50", 50, 64, 1, 5e-4),
+    "tiny-imagenet": ("resnet50", 50, 128, 1, 5e-4),
+    "imagenet1k": ("resnet50", 100, 128, 1, 5e-4),
+}
+PAPER_SUPERVISED = {  # architecture, epochs, batch size, weight decay
+    "cifar10": ("resnet18_cifar", 200, 128, 5e-4),
+    "cifar100": ("resnet18_cifar", 200, 128, 5e-4),
+    "food101": ("resnet18", 200, 128, 1e-4),
+    "sun397": ("resnet18", 200, 128, 1e-4),
+    "caltech101": ("resnet18", 200, 128, 1e-4),
+    "imagenet1k": ("resnet34", 90, 256, 1e-4),
+    "tiny-imagenet": ("resnet34", 90, 256, 1e-4),
+}
+QUICK = {
+    "net": "compact",
+    "epochs": 10,
+    "steps_per_epoch": 100,
+    "batch_size": 64,
+    "unlabeled_ratio": 3,
+    "lr": 0.06,
+    "ema_decay": 0.99,
+    "warm_up": 0.1,
+    "n_ops": 2,
+    "strength": 0.5,
+    "cutout": 0.3,
+}
+QUICK_OPTIONS: dict[str, dict[str, Any]] = {
+    "fixmatch": {"threshold": 0.9},
+    "flexmatch": {"threshold": 0.9},
+    "freematch": {"momentum": 0.99},
+    "pseudo_label": {},
+    "supervised": {},
+}
+"""What each algorithm changes of its own settings in a short run."""
+
+SSL_PRESETS: Registry[dict[str, Any]] = Registry("SSL preset")
+SUPERVISED_PRESETS: Registry[SupervisedSettings] = Registry("training preset")
+
+SSL_PRESETS.register("quick", title="Quick", about="A CPU and minutes; tuned for short runs on small images.")(QUICK)
+SSL_PRESETS.register("standard", title="Standard", about="One GPU, an hour or two; the paper's recipe, shorter.")(
+    {"net": "wrn_28_2", "epochs": 30, "batch_size": 64, "unlabeled_ratio": 7, "n_ops": 3}
+)
+SUPERVISED_PRESETS.register("quick", title="Quick", about="A CPU and minutes.")(SupervisedSettings())
+SUPERVISED_PRESETS.register("standard", title="Standard", about="One GPU; the paper's small-image recipe, shorter.")(
+    SupervisedSettings(net="resnet18_cifar", epochs=60, checkpoint_every=1000)
+)
+for _name, (_net, _epochs, _batch, _ratio, _decay) in PAPER_SSL.items():
+    SSL_PRESETS.register(f"paper:{_name}", title=f"Paper: {_name}", about="As in the paper; a GPU and hours to days.")(
+        {
+            "net": _net,
+            "epochs": _epochs,
+            "batch_size": _batch,
+            "unlabeled_ratio": _ratio,
+            "weight_decay": _decay,
+            "n_ops": 3,
+            "checkpoint_every": 1024,
+        }
+    )
+for _name, (_net, _epochs, _batch, _decay) in PAPER_SUPERVISED.items():
+    SUPERVISED_PRESETS.register(f"paper:{_name}", title=f"Paper: {_name}", about="As in the paper; needs a GPU.")(
+        SupervisedSettings(net=_net, epochs=_epochs, batch_size=_batch, weight_decay=_decay, checkpoint_every=1000)
+    )
+
+
+def ssl_preset(name: str, algorithm: str = "fixmatch", **changes: Any) -> SSLSettings:
+    """The SSL preset ``name`` for ``algorithm``, with single settings changed."""
+    values = {**SSL_PRESETS[name], "algorithm": algorithm}
+    if name == "quick":
+        values["options"] = dict(QUICK_OPTIONS.get(algorithm, {}))
+    return SSLSettings.from_json({**values, **changes})
+
+
+def supervised_preset(name: str, **changes: Any) -> SupervisedSettings:
+    """The supervised preset ``name``, with single settings changed."""
+    return SUPERVISED_PRESETS[name].replace(**changes)

@@ -1,0 +1,119 @@
+"""Settings and presets of the two kinds of training. Nothing here loads torch.
+
+An SSL *epoch* is ``steps_per_epoch`` optimizer steps (the USB code's convention, 1,024 in the paper's presets), not a
+pass over the pool; a supervised epoch is exactly one pass over the images.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from semiprune_core.checks import check_choice, check_range
+from semiprune_core.learning.ssl import ALGORITHMS, Algorithm
+from semiprune_core.settings import Settings
+
+PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(Settings):
+    """What both kinds of training share."""
+
+    net: str = "compact"
+    epochs: int = 10
+    batch_size: int = 64
+    lr: float = 0.03
+    momentum: float = 0.9
+    nesterov: bool = True
+    weight_decay: float = 5e-4
+    decay_norms: bool = False
+    """Whether biases and normalisation weights decay too."""
+    clip_norm: float = 0.0
+    """Largest gradient norm; 0 leaves gradients alone."""
+    flip: bool = True
+    """Left-right flips; switch off for digits, signs and other images where the side matters."""
+    shift: float = 0.125
+    """Largest shift of the random crop, as a fraction of the side."""
+    precision: str = "auto"
+    """auto: fp16 or bf16 where the device is faster with it, else fp32."""
+    checkpoint_every: int = 200
+    """Steps between checkpoints; one is also written at the end and on a stop."""
+
+    def check(self) -> None:
+        check_range("epochs", self.epochs, low=1)
+        check_range("batch_size", self.batch_size, low=2)
+        check_range("lr", self.lr, low=0, low_open=True)
+        check_range("momentum", self.momentum, low=0, high=1, high_open=True)
+        check_range("weight_decay", self.weight_decay, low=0)
+        check_range("clip_norm", self.clip_norm, low=0)
+        check_range("shift", self.shift, low=0, high=0.5)
+        check_choice("precision", self.precision, PRECISIONS)
+        check_range("checkpoint_every", self.checkpoint_every, low=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SSLSettings(TrainingSettings):
+    """A semi-supervised run."""
+
+    algorithm: str = "fixmatch"
+    options: dict[str, Any] = field(default_factory=dict)
+    """The algorithm's own settings, such as ``{"threshold": 0.95}``."""
+    steps_per_epoch: int = 1024
+    unlabeled_ratio: int = 7
+    """Unlabeled images per labeled image in a batch (mu)."""
+    ema_decay: float = 0.999
+    warm_up: float = 0.0
+    """Fraction of the run that learns from labels alone before unlabeled images join."""
+    n_ops: int = 2
+    """Operations per strong view."""
+    strength: float = 1.0
+    """Strength of the strong views; 1 is the published range."""
+    cutout: float = 0.5
+    """Largest side of the cutout square, as a fraction of the image's."""
+    distribution_alignment: str = "none"
+    """Pull the mean prediction towards the labels' class shares, or towards uniform ones, before targets are taken."""
+    held_out: float = 0.10
+    """Fraction of the human labels kept out of training to measure the pseudo-labels (at least 50 where enough)."""
+    refit: bool = False
+    """Train once more on all labels for the final pseudo-labels; the quality is then that of the first run."""
+    cross_fit: int = 0
+    """k > 1: k runs, each holding out another k-th of the labels; the quality is measured on every label."""
+
+    def check(self) -> None:
+        super().check()
+        check_choice("algorithm", self.algorithm, tuple(ALGORITHMS))
+        self.make_algorithm()
+        check_range("steps_per_epoch", self.steps_per_epoch, low=1)
+        check_range("unlabeled_ratio", self.unlabeled_ratio, low=1)
+        check_range("ema_decay", self.ema_decay, low=0, high=1, high_open=True)
+        check_range("warm_up", self.warm_up, low=0, high=1, high_open=True)
+        check_range("n_ops", self.n_ops, low=0, high=10)
+        check_range("strength", self.strength, low=0, high=1)
+        check_range("cutout", self.cutout, low=0, high=1)
+        check_choice("distribution_alignment", self.distribution_alignment, ("none", "labels", "uniform"))
+        check_range("held_out", self.held_out, low=0, high=0.5)
+        check_range("cross_fit", self.cross_fit, low=0, high=20)
+
+    def make_algorithm(self) -> Algorithm:
+        return ALGORITHMS[self.algorithm].from_json(self.options)
+
+    @property
+    def n_steps(self) -> int:
+        return self.epochs * self.steps_per_epoch
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupervisedSettings(TrainingSettings):
+    """A supervised run over all images, such as the one that records the trajectory."""
+
+    epochs: int = 30
+    batch_size: int = 128
+    lr: float = 0.1
+    schedule: str = "cosine"
+    nesterov: bool = False
+    decay_norms: bool = True
+
+    def check(self) -> None:
+        super().check()
+        check_choice("schedule", self.schedule, ("cosine", "step"))

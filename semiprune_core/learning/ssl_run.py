@@ -1,0 +1,447 @@
+"""Semi-supervised training: from a pool with some labels to a label for every image, with an honest number for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from semiprune_core import files
+from semiprune_core.errors import InvalidDataError
+from semiprune_core.learning import augment, quality, sampling
+from semiprune_core.learning.alignment import align, begin_alignment
+from semiprune_core.learning.checkpoints import Checkpoint, Checkpoints, with_prefix, without_prefix
+from semiprune_core.learning.distributed import World
+from semiprune_core.learning.images import Images
+from semiprune_core.learning.nets import Net
+from semiprune_core.learning.optim import MovingAverage, fixmatch_cosine
+from semiprune_core.learning.predict import Predictions, predict
+from semiprune_core.learning.settings import SSLSettings
+from semiprune_core.learning.ssl.base import Targets
+from semiprune_core.learning.ssl.supervised import Supervised
+from semiprune_core.learning.trainer import Trainer, fingerprint
+from semiprune_core.progress import Progress, Stopped
+from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray, PseudoLabels
+
+REPORT_EVERY = 10
+"""Steps between reports that carry the loss (reading it waits for the device)."""
+CHECKED = 2000
+"""Reference labels looked at while training; all of them are left to the caller afterwards."""
+
+
+@dataclass(frozen=True, eq=False)
+class SSLResult:
+    """``labels`` (N,): a person's where there is one, else the model's; ``predicted`` (N,) the model's for all.
+
+    ``confidence`` (N,) of the model, ``features`` (N, D) float16 of the EMA net's penultimate layer,
+    ``held_out_mask`` (N,) human labels kept out of training, ``history`` one entry per epoch.
+    """
+
+    labels: IntArray
+    predicted: IntArray
+    confidence: FloatArray
+    human_mask: BoolArray
+    held_out_mask: BoolArray
+    features: np.ndarray
+    quality: quality.Quality | None
+    history: list[dict[str, Any]]
+    notes: tuple[str, ...]
+    net: Net
+
+    def pseudo_labels(self, class_names: Sequence[str]) -> PseudoLabels:
+        """The record for the next step; human labels have confidence 1."""
+        confidence = np.where(self.human_mask, 1.0, self.confidence).astype(np.float32)
+        return PseudoLabels(self.labels, confidence, self.human_mask, tuple(class_names))
+
+
+def check_labels(labels: IntArray, n_images: int, class_names: Sequence[str]) -> None:
+    """Refuse labels that nothing can be learned from, with what is missing."""
+    if len(labels) != n_images:
+        raise InvalidDataError(f"There are {len(labels)} labels for {n_images} images; give one each, -1 for none.")
+    if len(class_names) < 2:
+        raise InvalidDataError(f"Training needs at least two classes, this project has {len(class_names)}.")
+    if len(labels) and not (labels.min() >= UNLABELED and labels.max() < len(class_names)):
+        raise InvalidDataError(f"Labels must lie in -1..{len(class_names) - 1}; one does not.")
+    counts = np.bincount(labels[labels >= 0], minlength=len(class_names))
+    if not counts.any():
+        raise InvalidDataError("No image is labeled yet. Label some of every class, then train.")
+    missing = [name for name, count in zip(class_names, counts) if not count]
+    if missing:
+        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise InvalidDataError(
+            f"{len(missing)} of {len(class_names)} classes have no labeled image: {shown}. "
+            "Label at least one of each, or remove the class."
+        )
+
+
+def train_ssl(
+    images: np.ndarray,
+    labels: IntArray,
+    *,
+    class_names: Sequence[str],
+    settings: SSLSettings,
+    seed: int,
+    progress: Progress,
+    device: torch.device | str = "cpu",
+    folder: Path | None = None,
+    reference: IntArray | None = None,
+    world: World | None = None,
+) -> SSLResult:
+    """Train on ``images`` (N, H, W[, C]) uint8 with human ``labels`` (N,), -1 where there is none.
+
+    With a ``folder`` the run leaves checkpoints there, goes on from them when it is called again with the same
+    arguments, and writes the features to ``features.npy``. ``reference`` (N,), -1 for unknown, is only ever compared
+    with. Raises :class:`Stopped` after a checkpoint when ``progress`` asks for it.
+    """
+    labels = np.asarray(labels)
+    check_labels(labels, len(images), class_names)
+    pixels = Images(images, torch.device(device))
+    human = np.flatnonzero(labels >= 0)
+    rounds = _rounds(labels[human], settings, seed)
+    n_steps = settings.n_steps
+    finished: list[_Round] = []
+    for number, (train, held) in enumerate(rounds):
+        run = _Run(
+            pixels,
+            labels,
+            human[train],
+            human[held],
+            n_classes=len(class_names),
+            settings=settings,
+            seed=seed + number,
+            progress=_Shifted(progress, number * n_steps, len(rounds) * n_steps, number, len(rounds)),
+            folder=None if folder is None else Path(folder) / f"round-{number}",
+            reference=reference,
+            world=world or World(),
+        )
+        finished.append(run.train())
+    return _conclude(finished, pixels, labels, len(class_names), settings, folder, world or World())
+
+
+def _rounds(labels: IntArray, settings: SSLSettings, seed: int) -> list[tuple[IntArray, IntArray]]:
+    """(train, held out) positions among the human labels, one pair for each net to train."""
+    rng = sampling.numpy_rng(seed, sampling.SPLIT)
+    if settings.cross_fit > 1:
+        if len(labels) < 2 * settings.cross_fit:
+            raise InvalidDataError(
+                f"Cross-fitting in {settings.cross_fit} parts needs at least {2 * settings.cross_fit} labels, "
+                f"there are {len(labels)}. Label more, or switch it off."
+            )
+        return quality.split_folds(labels, settings.cross_fit, rng)
+    first = quality.split_held_out(labels, settings.held_out, rng)
+    everything = (np.arange(len(labels)), np.arange(0))
+    return [first, everything] if settings.refit and len(first[1]) else [first]
+
+
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """One trained net and what it says."""
+
+    net: Net
+    held: IntArray
+    on_held: Predictions
+    history: list[dict[str, Any]]
+    notes: list[str]
+    precision: str
+
+
+@dataclass
+class _Shifted:
+    """Progress of one round within all of them."""
+
+    progress: Progress
+    before: int
+    total: int
+    number: int
+    rounds: int
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        if self.rounds > 1:
+            facts["round"], facts["rounds"] = self.number + 1, self.rounds
+        self.progress.report(self.before + done, self.total, **facts)
+
+    def should_stop(self) -> bool:
+        return self.progress.should_stop()
+
+
+class _Run:
+    """One net from its first step to its last."""
+
+    def __init__(
+        self,
+        images: Images,
+        labels: IntArray,
+        train: IntArray,
+        held: IntArray,
+        *,
+        n_classes: int,
+        settings: SSLSettings,
+        seed: int,
+        progress: Progress,
+        folder: Path | None,
+        reference: IntArray | None,
+        world: World,
+    ) -> None:
+        self.images, self.labels, self.train_idx, self.held = images, labels, train, held
+        self.settings, self.seed, self.progress, self.world = settings, seed, progress, world
+        self.n_classes = n_classes
+        self.algorithm = settings.make_algorithm()
+        self.trainer = Trainer(settings, images, n_classes=n_classes, seed=seed, world=world)
+        self.average = MovingAverage(self.trainer.net, settings.ema_decay)
+        known = torch.from_numpy(labels[train].astype(np.int64)).to(images.device)
+        self.state = {
+            **self.algorithm.begin(known, len(images), n_classes),
+            **begin_alignment(settings.distribution_alignment, known, n_classes),
+        }
+        self.step, self.history = 0, []
+        self.sums: dict[str, Tensor] = {}
+        self.counts = np.zeros(n_classes, dtype=np.int64)
+        self.reference_idx, self.reference = self._reference_sample(reference)
+        mark = fingerprint(settings, images, np.where(np.isin(np.arange(len(labels)), train), labels, -1), seed=seed)
+        self.checkpoints = None if folder is None else Checkpoints(folder, mark)
+
+    def _reference_sample(self, reference: IntArray | None) -> tuple[IntArray, IntArray]:
+        if reference is None:
+            return np.arange(0), np.arange(0)
+        rest = np.flatnonzero((np.asarray(reference) >= 0) & (self.labels == UNLABELED))
+        chosen = np.sort(sampling.numpy_rng(self.seed, sampling.CHECK).permutation(rest)[:CHECKED])
+        return chosen, np.asarray(reference)[chosen]
+
+    def train(self) -> _Round:
+        notes = self._resume()
+        total, epoch = self.settings.n_steps, self.settings.steps_per_epoch
+        if notes:
+            self.progress.report(self.step, total, note=" ".join(notes))
+        started, first = time.monotonic(), self.step
+        recent: dict[str, Tensor] = {}
+        while self.step < total:
+            if self.world.first_says(self.progress.should_stop(), self.images.device):
+                self._save()
+                raise Stopped(f"Stopped after {self.step} of {total} steps.")
+            recent = self._one_step()
+            self.step += 1
+            at_epoch = self.step % epoch == 0
+            facts: dict[str, Any] = {}
+            if self.step % REPORT_EVERY == 0 or at_epoch:
+                speed = (self.step - first) * self._images_per_step / max(time.monotonic() - started, 1e-9)
+                facts = {name: float(value) for name, value in recent.items()}
+                facts.update(lr=self._lr(self.step - 1), epoch=self.step // epoch, images_per_s=round(speed, 1))
+            if at_epoch:
+                facts.update(self._end_epoch())
+            if self.world.is_first:
+                self.progress.report(self.step, total, **facts)
+            if self.step % self.settings.checkpoint_every == 0 or self.step == total:
+                self._save()
+        answers = predict(self.average.net, self.images, self.held, precision=self.trainer.precision, world=self.world)
+        return _Round(self.average.net, self.held, answers, self.history, notes, self.trainer.precision)
+
+    @property
+    def _images_per_step(self) -> int:
+        ratio = self.settings.unlabeled_ratio if self.algorithm.view else 0
+        return self.settings.batch_size * (1 + ratio)
+
+    def _lr(self, step: int) -> float:
+        return self.settings.lr * fixmatch_cosine(step / self.settings.n_steps)
+
+    def _one_step(self) -> dict[str, Tensor]:
+        log, state, counts = self.trainer.with_enough_memory(self._learn, self._images_per_step)
+        self.state = state
+        self.trainer.update(self._lr(self.step))
+        self.average.update(self.trainer.net)
+        for name, value in log.items():
+            self.sums[name] = value + self.sums[name] if name in self.sums else value
+        self.counts += counts
+        return log
+
+    def _learn(self) -> tuple[dict[str, Tensor], dict[str, Tensor], IntArray]:
+        """Collect the gradients of one step; returns what to log, the algorithm's next state and target counts."""
+        s, done = self.settings, self.step / self.settings.n_steps
+        algorithm = Supervised() if done < s.warm_up else self.algorithm
+        rng = sampling.torch_rng(self.seed, sampling.VIEWS, self.step)
+        pad = round(s.shift * self.images.size)
+        labeled_draw = augment.draw_weak(s.batch_size, pad=pad, flip=s.flip, generator=rng)
+        batch = sampling.stream(
+            len(self.train_idx), self.step * s.batch_size, s.batch_size, seed=self.seed, purpose=sampling.LABELED
+        )
+        labeled_idx = self.train_idx[batch]
+        labels = torch.from_numpy(self.labels[labeled_idx].astype(np.int64)).to(self.images.device)
+        targets, state, views = None, self.state, None
+        if algorithm.view is not None:
+            targets, state, views = self._targets(pad, rng, done)
+        labeled_parts = self.trainer.parts(s.batch_size)
+        n_unlabeled = s.batch_size * s.unlabeled_ratio
+        unlabeled_parts = self.trainer.parts(n_unlabeled) if views is not None else [slice(0, 0)] * len(labeled_parts)
+        log: dict[str, Tensor] = {}
+        for number, (mine, others) in enumerate(zip(labeled_parts, unlabeled_parts)):
+            known = self.images.take(labeled_idx[mine])
+            inputs = self.images.normalise(augment.weak(known, labeled_draw.part(mine)))
+            n_known = len(inputs)
+            if views is not None:
+                inputs = torch.cat([inputs, views[number]])
+            with self.trainer.part_of_step(last=number == len(labeled_parts) - 1):
+                logits = self.trainer.shared(inputs)
+            part = None if targets is None else targets.part(others)
+            step = algorithm.step(logits[:n_known], labels[mine], logits[n_known:], part)
+            self.trainer.backward(step.loss, 1 / len(labeled_parts))
+            for name, value in {"loss": step.loss.detach(), **step.log}.items():
+                log[name] = log.get(name, torch.zeros_like(value)) + value / len(labeled_parts)
+        counts = np.zeros(self.n_classes, dtype=np.int64)
+        if targets is not None:
+            sure = targets.labels[targets.weights > 0]
+            counts = sure.bincount(minlength=self.n_classes).cpu().numpy()
+        return log, state, counts
+
+    def _targets(self, pad: int, rng: torch.Generator, done: float) -> tuple[Targets, dict[str, Tensor], list[Tensor]]:
+        """Targets for the whole unlabeled batch, the next state, and the views of this process's parts to learn on."""
+        s = self.settings
+        n = s.batch_size * s.unlabeled_ratio
+        idx = sampling.stream(len(self.images), self.step * n, n, seed=self.seed, purpose=sampling.POOL)
+        weak_draw = augment.draw_weak(n, pad=pad, flip=s.flip, generator=rng)
+        strong_draw = augment.draw_strong(n, pad=pad, flip=s.flip, n_ops=s.n_ops, strength=s.strength, generator=rng)
+        probs, views = [], []
+        for mine in self.trainer.parts(n):
+            pixels = self.images.take(idx[mine])
+            weak = self.images.normalise(augment.weak(pixels, weak_draw.part(mine)))
+            with torch.no_grad(), self.trainer.autocast():
+                probs.append(self.trainer.net(weak).float().softmax(-1))
+            if self.algorithm.view == "weak":
+                views.append(weak)
+            else:
+                strong = augment.strong(pixels, strong_draw.part(mine), cutout=s.cutout, fill=self.images.mean)
+                views.append(self.images.normalise(strong))
+        everyone = self.world.gather(torch.cat(probs))
+        aligned, align_state = align(everyone, {k: v for k, v in self.state.items() if k.startswith("align_")})
+        own = {k: v for k, v in self.state.items() if not k.startswith("align_")}
+        where = torch.from_numpy(idx).to(self.images.device)
+        targets, own = self.algorithm.targets(aligned, where, own, done=done)
+        return targets, {**own, **align_state}, views
+
+    def _end_epoch(self) -> dict[str, Any]:
+        """Look at the averaged net after an epoch; the entry for the history, which is also reported."""
+        epoch = self.settings.steps_per_epoch
+        entry: dict[str, Any] = {"epoch": self.step // epoch, "step": self.step}
+        entry.update({name: round(float(value) / epoch, 6) for name, value in self.sums.items()})
+        entry["lr"] = self._lr(self.step - 1)
+        entry["pool_passes"] = round(self.step * self._images_per_step / len(self.images), 3)
+        entry["class_counts"] = self.counts.tolist()
+        truth = {"held_out": (self.held, self.labels[self.held]), "reference": (self.reference_idx, self.reference)}
+        for name, (idx, known) in truth.items():
+            if len(idx):
+                found = predict(self.average.net, self.images, idx, precision=self.trainer.precision, world=self.world)
+                share = quality.wilson(int((found.labels == known).sum()), len(known))
+                entry[f"{name}_accuracy"] = round(share.value, 6)
+                entry[f"{name}_interval"] = [round(share.low, 6), round(share.high, 6)]
+        self.sums, self.counts = {}, np.zeros_like(self.counts)
+        self.history.append(entry)
+        return entry
+
+    def _save(self) -> None:
+        if self.checkpoints is not None and self.world.is_first:
+            tensors = {
+                **self.trainer.tensors(),
+                **with_prefix("average", self.average.net.state_dict()),
+                **with_prefix("state", self.state),
+            }
+            facts = {
+                **self.trainer.facts(),
+                "history": self.history,
+                "sums": {name: float(value) for name, value in self.sums.items()},
+                "counts": self.counts.tolist(),
+            }
+            self.checkpoints.save(self.step, tensors, facts)
+        self.world.wait()
+
+    def _resume(self) -> list[str]:
+        saved: Checkpoint | None = None
+        if self.checkpoints is not None:
+            saved = self.checkpoints.load()
+        if saved is None:
+            return list(self.checkpoints.notes) if self.checkpoints else []
+        self.trainer.restore(saved)
+        self.average.net.load_state_dict(without_prefix("average", saved.tensors))
+        state = without_prefix("state", saved.tensors)
+        self.state = {name: tensor.to(self.images.device) for name, tensor in state.items()}
+        self.step, self.history = saved.step, list(saved.facts["history"])
+        self.sums = {
+            name: torch.tensor(value, device=self.images.device) for name, value in saved.facts["sums"].items()
+        }
+        self.counts = np.array(saved.facts["counts"], dtype=np.int64)
+        assert self.checkpoints is not None
+        return [*self.checkpoints.notes, f"Going on from step {saved.step}."]
+
+
+def _conclude(
+    rounds: list[_Round],
+    images: Images,
+    labels: IntArray,
+    n_classes: int,
+    settings: SSLSettings,
+    folder: Path | None,
+    world: World,
+) -> SSLResult:
+    """Label every image: by the last net, or by the mean of all nets when they were cross-fitted."""
+    last = rounds[-1]
+    shape = (len(images), last.net.n_features)
+    if folder is not None and world.is_first:
+        path = Path(folder) / "features.npy"
+        with files.named_disk_errors(path):
+            features = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
+    else:
+        features = np.empty(shape, np.float16)
+    nets = rounds if settings.cross_fit > 1 else [last]
+    answers = predict(
+        last.net, images, precision=last.precision, world=world, keep_probs=len(nets) > 1, features_out=features
+    )
+    if len(nets) > 1:
+        assert answers.probs is not None
+        total = answers.probs.astype(np.float64)
+        for other in nets[:-1]:
+            more = predict(other.net, images, precision=other.precision, world=world, keep_probs=True)
+            assert more.probs is not None
+            total += more.probs
+        mean = (total / len(nets)).astype(np.float32)
+        answers = Predictions(mean.argmax(1), mean.max(1), mean, features)
+    measured = rounds if settings.cross_fit > 1 else rounds[:1]
+    held = np.concatenate([one.held for one in measured])
+    found = quality.measure(
+        np.concatenate([one.on_held.labels for one in measured]),
+        labels[held],
+        np.concatenate([one.on_held.confidence for one in measured]),
+        n_classes=n_classes,
+        measured_on=_in_words(settings, len(held), refitted=len(rounds) > 1),
+    )
+    human_mask = labels >= 0
+    held_mask = np.zeros(len(labels), dtype=bool)
+    held_mask[held] = True
+    return SSLResult(
+        labels=np.where(human_mask, labels, answers.labels).astype(np.int64),
+        predicted=answers.labels,
+        confidence=answers.confidence,
+        human_mask=human_mask,
+        held_out_mask=held_mask,
+        features=features,
+        quality=found,
+        history=[{**entry, "round": number + 1} for number, one in enumerate(rounds) for entry in one.history],
+        notes=tuple(note for one in rounds for note in one.notes),
+        net=last.net,
+    )
+
+
+def _in_words(settings: SSLSettings, n_held: int, *, refitted: bool) -> str:
+    if settings.cross_fit > 1:
+        return (
+            f"{n_held} human labels, each held out from one of {settings.cross_fit} models; "
+            "the pseudo-labels are the mean of these models and tend to be a little better."
+        )
+    if refitted:
+        return (
+            f"{n_held} human labels held out from a first model; the pseudo-labels come from a second one trained on "
+            "all labels, which tends to be a little better."
+        )
+    return f"{n_held} human labels that the model never trained on."

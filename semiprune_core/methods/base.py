@@ -1,0 +1,119 @@
+"""Methods: named recipes, rows of the paper's tables: where labels come from, which score, which selector.
+
+Most methods take a score that is in the evidence already. One that brings its own, from features for example, gives a
+``scorer``: ``(evidence, *, rng, **knobs) -> (N,)``. Its score then joins the evidence under the method's ``score`` name
+and goes through the same selectors and options as any other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from semiprune_core.checks import check_finite
+from semiprune_core.errors import UnknownNameError
+from semiprune_core.records import Coreset, Evidence, FloatArray
+from semiprune_core.registry import Registry
+from semiprune_core.selection.base import SELECTORS
+from semiprune_core.selection.defaults import default_knobs
+from semiprune_core.selection.options import SelectionOptions, choose, knob_defaults
+
+Scorer = Callable[..., FloatArray]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A recipe. ``labels_from`` is ``pseudo`` (SSL pseudo-labels) or ``none``; ``knobs`` are those it fixes."""
+
+    selector: str
+    score: str | None = None
+    labels_from: str = "pseudo"
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    scorer: Scorer | None = None
+    higher_is: str | None = None
+
+
+METHODS: Registry[Method] = Registry("method")
+
+
+def needs_of(name: str) -> tuple[str, ...]:
+    """The evidence a method or selector looks at, by name.
+
+    >>> needs_of("semi_dual_beta"), needs_of("random")
+    (('dual', 'mean_prob'), ())
+    """
+    if name not in METHODS:
+        return tuple(SELECTORS.facts(name)["needs"])
+    facts, method = METHODS.facts(name), METHODS[name]
+    if "needs" in facts:
+        return tuple(facts["needs"])
+    needs = SELECTORS.facts(method.selector)["needs"]
+    return (method.score,) if method.score and len(needs) == 1 else tuple(needs)
+
+
+def select_coreset(
+    evidence: Evidence,
+    selector_or_method: str,
+    *,
+    pruning_ratio: float,
+    seed: int,
+    class_balanced: bool = False,
+    keep_human: bool = False,
+    same_annotation_budget: bool = False,
+    min_per_class: int = 0,
+    drop_duplicates: bool = False,
+    **knobs: Any,
+) -> Coreset:
+    """Choose a coreset of exactly ``coreset_size(N, pruning_ratio)`` images.
+
+    ``selector_or_method`` is a name from METHODS or SELECTORS. Knobs not given are the method's, then those of
+    :func:`default_knobs` for a run of unknown length, then the selector's own. The options are explained in
+    :class:`SelectionOptions`. The coreset's settings name everything that was used: calling this again with its knobs,
+    options, ratio and seed gives the same coreset.
+
+    >>> evidence = Evidence(10, {"aum": np.arange(10) / 10})
+    >>> select_coreset(evidence, "semi_aum_cutoff", pruning_ratio=0.7, seed=0, cutoff=0.2).indices.tolist()
+    [2, 3, 4]
+    """
+    rng = np.random.default_rng(seed)
+    options = SelectionOptions(
+        class_balanced=class_balanced,
+        keep_human=keep_human,
+        same_annotation_budget=same_annotation_budget,
+        min_per_class=min_per_class,
+        drop_duplicates=drop_duplicates,
+    )
+    method = _method(selector_or_method)
+    known = {**default_knobs(selector_or_method, evidence.n_images, pruning_ratio).selector, **method.knobs, **knobs}
+    own: dict[str, Any] = {}
+    if method.scorer is not None and method.score is not None:
+        own = {knob: known.pop(knob) for knob in knob_defaults(method.scorer) if knob in known}
+        scores = method.scorer(evidence, rng=rng, **own)
+        check_finite(method.score, scores)
+        evidence = dataclasses.replace(evidence, scores={**evidence.scores, method.score: scores})
+        known = {"score": method.score, "higher_is": method.higher_is, **known}
+    chosen = choose(evidence, method.selector, pruning_ratio=pruning_ratio, rng=rng, options=options, knobs=known)
+    settings = {
+        "selector": method.selector,
+        "knobs": {**own, **chosen.knobs},
+        "derived": chosen.derived,
+        "options": options.to_json(),
+    }
+    return Coreset(chosen.indices, selector_or_method, settings, seed, pruning_ratio, evidence.n_images)
+
+
+def _method(name: str) -> Method:
+    """The recipe of this name; a selector's name is a recipe of that selector alone."""
+    if name in METHODS:
+        return METHODS[name]
+    if name in SELECTORS:
+        return Method(name)
+    known = [*METHODS, *(selector for selector in SELECTORS if selector not in METHODS)]
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean '{close[0]}'?" if close else ""
+    raise UnknownNameError(f"Unknown method or selector '{name}'.{hint} Known: {', '.join(known)}.")

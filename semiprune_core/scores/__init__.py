@@ -1,0 +1,9 @@
+"""Scores: from the trajectory to one number per image. A new score is one new file here."""
+
+from semiprune_core.registry import import_siblings
+from semiprune_core.scores.base import EASIER, HARDER, SCORES
+from semiprune_core.scores.table import ScoreSettings, ScoreTable, available_scores, compute_scores
+
+import_siblings(__name__, list(__path__))
+
+__all__ = ["EASIER", "HARDER", "SCORES", "ScoreSettings", "ScoreTable", "available_scores", "compute_scores"]

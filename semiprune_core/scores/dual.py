@@ -1,0 +1,54 @@
+"""DUAL (Cho et al. 2025): difficulty times uncertainty of the label's probability, with SemiPrune's exponent gamma."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiprune_core.checks import check_range
+from semiprune_core.errors import InvalidSettingError
+from semiprune_core.records import FloatArray, Trajectory
+from semiprune_core.scores.base import HARDER, SCORES, finite_scores, mean_over_epochs, scored_epochs
+from semiprune_core.scores.windows import sliding_moments
+
+COLUMNS = 256  # images at a time: the windows of 256 images over 200 epochs stay in the processor's cache
+
+
+@SCORES.register(
+    "dual",
+    title="DUAL",
+    higher_is=HARDER,
+    explain="How low and how restless the label's probability was, window by window: "
+    "high for images that are learned late and unsteadily.",
+    paper="arXiv:2502.06905",
+    knobs={"n_epochs": "dual_epochs", "window": "window", "gamma": "gamma"},
+    needs=("target_prob",),
+)
+def dual(trajectory: Trajectory, *, n_epochs: int | None = None, window: int = 10, gamma: float = 1.0) -> FloatArray:
+    """(N,) mean over all windows of J epochs among the first T of (1 - mean) * deviation^gamma.
+
+    The deviation divides by J - 1. ``window`` is J, ``n_epochs`` is T, gamma lies in (0, 1]; 1 is the original score.
+
+    >>> prob = np.array([[0.0, 0.5], [0.5, 0.5], [1.0, 0.5]])
+    >>> dual(Trajectory(prob, prob, prob > 0, prob), window=3).tolist()  # (1 - 0.5) * 0.5, and no deviation at all
+    [0.25, 0.0]
+    """
+    n_epochs = scored_epochs(trajectory, n_epochs)
+    check_range("window", window, low=2)
+    check_range("gamma", gamma, low=0, high=1, low_open=True)
+    if window > n_epochs:
+        raise InvalidSettingError(
+            f"DUAL looks at windows of {window} epochs, but only {n_epochs} are scored. "
+            f"Set the window to {n_epochs} or less, or score (and train) at least {window} epochs."
+        )
+    scores = np.empty(trajectory.n_images, dtype=np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused below, in words
+        for start in range(0, len(scores), COLUMNS):
+            part = trajectory.target_prob[:n_epochs, start : start + COLUMNS].astype(np.float64)
+            mean, m2 = sliding_moments(part, window)
+            terms = m2 / (window - 1)
+            np.sqrt(terms, out=terms)
+            if gamma != 1:
+                np.power(terms, gamma, out=terms)
+            terms *= 1 - mean
+            scores[start : start + COLUMNS] = mean_over_epochs(terms, len(terms))
+    return finite_scores("DUAL", scores)

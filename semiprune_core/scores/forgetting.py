@@ -1,0 +1,39 @@
+"""Forgetting events (Toneva et al. 2019): how often an image that was right became wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiprune_core.records import FloatArray, Trajectory
+from semiprune_core.scores.base import HARDER, SCORES, scored_epochs
+
+
+@SCORES.register(
+    "forgetting",
+    title="Forgetting",
+    higher_is=HARDER,
+    explain="How often the model got the image right and lost it again; images it never got right count as hardest.",
+    paper="arXiv:1812.05159",
+    knobs={"n_epochs": "aum_epochs"},
+    needs=("correct",),
+)
+def forgetting(trajectory: Trajectory, *, n_epochs: int | None = None) -> FloatArray:
+    """(N,) number of steps correct -> wrong within the first T epochs; T for an image that was never correct.
+
+    T epochs hold at most T // 2 such steps, so T is more than any learned image can reach, and finite.
+
+    >>> correct = np.array([[1, 0, 1], [0, 0, 1], [1, 0, 1]], dtype=bool)
+    >>> ones = np.ones((3, 3))
+    >>> forgetting(Trajectory(ones, ones, correct, ones)).tolist()
+    [1.0, 3.0, 0.0]
+    """
+    n_epochs = scored_epochs(trajectory, n_epochs)
+    events = np.zeros(trajectory.n_images, dtype=np.int32)
+    before = np.asarray(trajectory.correct[0], dtype=bool)
+    learned = before.copy()
+    for row in trajectory.correct[1:n_epochs]:
+        now = np.asarray(row, dtype=bool)
+        events += before > now
+        learned |= now
+        before = now
+    return np.where(learned, events, n_epochs).astype(np.float64)

@@ -1,0 +1,24 @@
+"""Selection: from evidence to a coreset's positions. A new selector is one new file here."""
+
+from semiprune_core.registry import import_siblings
+from semiprune_core.selection.base import SELECTORS
+from semiprune_core.selection.beta import beta_log_density, beta_parameters, difficult_mean
+from semiprune_core.selection.defaults import Defaults, default_knobs, paper_beta, paper_cutoff
+from semiprune_core.selection.options import Choice, SelectionOptions, choose, knob_defaults
+
+import_siblings(__name__, list(__path__))
+
+__all__ = [
+    "SELECTORS",
+    "Choice",
+    "Defaults",
+    "SelectionOptions",
+    "beta_log_density",
+    "beta_parameters",
+    "choose",
+    "default_knobs",
+    "difficult_mean",
+    "knob_defaults",
+    "paper_beta",
+    "paper_cutoff",
+]

@@ -1,0 +1,52 @@
+"""Small real pictures and fresh workspaces for every test."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.progress import Collected
+from semiprune_core.sources.base import SourceSpec
+from semiprune_core.workspace import Workspace
+
+
+@pytest.fixture(autouse=True)
+def roots(tmp_path, monkeypatch):
+    """Tests may read what they made themselves, and nothing else."""
+    monkeypatch.setenv("SEMIPRUNE_ROOTS", str(tmp_path))
+    monkeypatch.setenv("SEMIPRUNE_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace.open(tmp_path / "home")
+
+
+@pytest.fixture
+def import_into(workspace):
+    """Import a source into a new or a given project, in this process."""
+
+    def run(spec: SourceSpec, project=None, progress=None, **settings):
+        project = project or workspace.create("Test")
+        wanted = ImportSettings(source=spec.to_json(), n_workers=1, **settings)
+        return project, import_source(project, wanted, progress or Collected())
+
+    return run
+
+
+@pytest.fixture
+def class_folder(tmp_path):
+    """20 PNG pictures, 32 x 24, in the class folders cat and dog."""
+    return make_class_folder(tmp_path / "pictures")
+
+
+def make_class_folder(root, n=20, size=(32, 24), seed=0):
+    rng = np.random.default_rng(seed)
+    for number in range(n):
+        folder = root / ("cat" if number % 2 else "dog")
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number:03d}.png")
+    return root

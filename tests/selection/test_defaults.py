@@ -1,0 +1,74 @@
+"""The paper's values as they stand in its tables, and defaults that always fit."""
+
+import pytest
+
+from semiprune_core.errors import InvalidSettingError, UnknownNameError
+from semiprune_core.methods import METHODS
+from semiprune_core.selection.beta import beta_parameters
+from semiprune_core.selection.defaults import (
+    PAPER_BETA,
+    PAPER_CUTOFFS,
+    PAPER_RATIOS,
+    default_knobs,
+    paper_beta,
+    paper_cutoff,
+)
+
+
+@pytest.mark.parametrize(
+    "dataset, ratio, cutoff",
+    [
+        ("food101", 0.9, 0.8),
+        ("sun397", 0.8, 0.2),
+        ("cifar10", 0.5, 0.0),
+        ("imagenet1k", 0.8, 0.5),
+        ("caltech101", 0.7, 0.4),
+    ],
+)
+def test_the_papers_cutoffs(dataset, ratio, cutoff):
+    assert paper_cutoff(dataset, ratio) == cutoff
+
+
+@pytest.mark.parametrize("dataset", list(PAPER_CUTOFFS))
+def test_the_papers_cutoffs_never_exceed_the_ratio_and_rise_between_its_ratios(dataset):
+    values = [paper_cutoff(dataset, percent / 100) for percent in range(100)]
+    assert all(0 <= cutoff <= percent / 100 for percent, cutoff in enumerate(values))
+    assert values == sorted(values)
+    assert len(PAPER_CUTOFFS[dataset]) == len(PAPER_RATIOS)
+
+
+def test_the_papers_beta_values():
+    assert paper_beta("cifar100-c") == (70, 4.0)
+    assert paper_beta("cifar10") == (30, 5.5)
+    assert set(PAPER_BETA) == set(PAPER_CUTOFFS)
+
+
+def test_a_data_set_the_paper_does_not_have_is_named():
+    for ask in (paper_beta, lambda name: paper_cutoff(name, 0.5)):
+        with pytest.raises(UnknownNameError, match="no values for 'mnist'. It has: food101"):
+            ask("mnist")
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+@pytest.mark.parametrize("n_images, n_epochs", [(1, 1), (6000, 20), (6000, 200), (50_000, None), (1_281_167, 90)])
+def test_defaults_are_legal_everywhere(method, n_images, n_epochs):
+    for percent in range(100):
+        found = default_knobs(method, n_images, percent / 100, n_epochs)
+        assert 0 <= found.selector.get("cutoff", 0) <= percent / 100
+        beta_parameters(0.3, percent / 100, found.selector.get("c_d", 1.0))
+        assert (found.scores.get("dual_epochs") or 1) <= (n_epochs or 1_000)
+
+
+def test_small_pools_and_short_runs_get_the_careful_values():
+    assert default_knobs("semi_aum_cutoff", 6_000, 0.9, 20).selector == {"cutoff": 0.1}
+    assert default_knobs("semi_aum_cutoff", 30_000, 0.9, 20).selector == {"cutoff": 0.1}
+    assert default_knobs("semi_aum_cutoff", 50_000, 0.9, 200).selector == {"cutoff": 0.7}
+    assert default_knobs("semi_dual_beta", 6_000, 0.9, 20).selector == {"c_d": 5.0}
+    assert default_knobs("semi_dual_beta", 6_000, 0.7, 20).selector["c_d"] < 2
+    assert default_knobs("semi_dual_beta", 50_000, 0.7, 200).scores == {"dual_epochs": 30, "gamma": 1.0}
+    assert default_knobs("random", 50_000, 0.7, 200).selector == {}
+
+
+def test_a_ratio_outside_its_range_is_refused():
+    with pytest.raises(InvalidSettingError, match="pruning_ratio"):
+        default_knobs("random", 10, 1.0)

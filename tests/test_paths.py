@@ -1,0 +1,227 @@
+"""The guard: whatever is asked for, only what lies under an allowed root is given."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from semiprune_core.errors import UnsafePathError
+from semiprune_core.paths import PathGuard, guard_from_environment, is_inside, normal_relative, shown
+
+CLIMBS = [
+    "..",
+    "../",
+    "../..",
+    "../../..",
+    "../../../../../../../../..",
+    "./..",
+    "a/../..",
+    "a/b/../../..",
+    ".//..",
+    "..//",
+]
+TARGETS = [
+    "outside/secret.png",
+    "root/.bashrc",
+    "var/log/x.png",
+    "outside",
+    "allowed-twin/secret.png",
+    "etc/passwd",
+    "proc/self/environ",
+    ".",
+]
+ADDRESSES = [
+    "http://example.com/a.png",
+    "HTTP://EXAMPLE.COM",
+    "https://user:pass@host/x",
+    "ftp://host/x",
+    "file:///etc/passwd",
+    "file:/etc/passwd",
+    "FILE:etc/passwd",
+    "file://localhost/etc/passwd",
+    "data:image/png;base64,AAAA",
+    "javascript:alert(1)",
+    "s3://bucket/key",
+    "gs://bucket/key",
+    "smb://host/share",
+    "nfs:host/share",
+    "gopher://host:70/x",
+    "ssh://host/x",
+    "blob:http://host/1",
+    "\\\\host\\share\\x.png",
+    "\\\\?\\C:\\x.png",
+    "//host/share/x.png",
+    "\\/host/share",
+    "/\\host/share",
+    "  http://example.com",
+    "\thttps://example.com",
+    "\nfile:///etc/passwd",
+    "169.254.169.254/latest/meta-data",
+    "169.254.169.254",
+    "127.0.0.1:8501/x",
+    "http:\\\\host\\x",
+    "http:/host",
+]
+ABSOLUTE = ["/", "/etc/passwd", "/etc/shadow", "/proc/self/mem", "/dev/zero", "/dev/stdin", "/root/.ssh/id_rsa", "/tmp"]
+LETTERS = ["a\0b", "\0", "/etc/passwd\0.png", "../\0", "x.png\0/../../etc/passwd"]
+LINKS = [
+    "link",
+    "link/secret.png",
+    "link/../outside/secret.png",
+    "chain/secret.png",
+    "file-link.png",
+    "deep/up/secret.png",
+]
+HOSTILE = [
+    *[f"{climb.rstrip('/')}/{target}" for climb in CLIMBS for target in TARGETS],
+    *[f"a/{climb.rstrip('/')}/../{target}" for climb in CLIMBS for target in TARGETS],
+    *[f"./a/b/../../{climb.rstrip('/')}/{target}" for climb in CLIMBS for target in TARGETS[:3]],
+    *ABSOLUTE,
+    *ADDRESSES,
+    *LETTERS,
+    *LINKS,
+    "~root",
+    "~root/.ssh",
+    "../allowed-twin",
+    "../allowed-twin/secret.png",
+    "../x",
+    "..//outside",
+    "a/./../..//outside/secret.png",
+    "link/.",
+    "a" * 5000 + "/../../../outside/secret.png",
+    "/".join(["d"] * 2000 + [".."] * 2001 + ["outside", "secret.png"]),
+]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """allowed/ with links out of it, and two places beside it that must stay closed."""
+    tmp_path = tmp_path.resolve()
+    for name in ("allowed/a/b", "allowed/deep", "outside", "allowed-twin"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("outside/secret.png", "allowed-twin/secret.png", "allowed/a/fine.png"):
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "allowed/link").symlink_to(tmp_path / "outside")
+    (tmp_path / "allowed/chain").symlink_to(tmp_path / "allowed/link")
+    (tmp_path / "allowed/file-link.png").symlink_to("../outside/secret.png")
+    (tmp_path / "allowed/deep/up").symlink_to("../../outside")
+    (tmp_path / "allowed/inner").symlink_to("a")
+    (tmp_path / "allowed/loop").symlink_to("loop")
+    return tmp_path
+
+
+def test_there_are_200_hostile_paths():
+    assert len(set(HOSTILE)) >= 200
+
+
+@pytest.mark.parametrize("path", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_path_is_refused_or_stays_inside(path, tree):
+    """Some climbs end inside again (a/../..// stays odd but harmless): then the answer must be inside."""
+    root = tree / "allowed"
+    try:
+        real = PathGuard((root,)).resolve(path, base=root)
+    except UnsafePathError as error:
+        assert error.code in ("PATH_OUTSIDE_ROOT", "URL_NOT_SUPPORTED")
+        assert str(error).isprintable()
+        assert len(str(error)) < 800
+    else:
+        assert os.path.realpath(real) == str(real)
+        assert str(real).startswith(f"{root}/")
+        assert "secret" not in real.name or not real.exists()
+
+
+@pytest.mark.parametrize("path", [*ABSOLUTE, *LINKS, "../outside/secret.png", "../allowed-twin/secret.png"])
+def test_what_lies_outside_is_named_so(path, tree):
+    with pytest.raises(UnsafePathError) as caught:
+        PathGuard((tree / "allowed",)).resolve(path, base=tree / "allowed")
+    assert caught.value.code == "PATH_OUTSIDE_ROOT"
+
+
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_an_address_is_named_so(path, tree):
+    with pytest.raises(UnsafePathError) as caught:
+        PathGuard((tree / "allowed",)).resolve(path)
+    assert caught.value.code == "URL_NOT_SUPPORTED"
+
+
+@pytest.mark.parametrize(
+    "path", ["a/fine.png", "./a/fine.png", "a/b/../fine.png", "inner/fine.png", "link/../allowed/a/fine.png"]
+)
+def test_what_lies_inside_is_found(path, tree):
+    assert PathGuard((tree / "allowed",)).resolve(path, base=tree / "allowed") == tree / "allowed/a/fine.png"
+
+
+@pytest.mark.parametrize("name", ["loop", "loop/x", "nothing/there.png", "~nobody-of-this-name/x", "x" * 300])
+def test_odd_names_inside_do_not_raise_anything_else(name, tree):
+    assert is_inside(PathGuard((tree / "allowed",)).resolve(name, base=tree / "allowed"), tree / "allowed")
+
+
+def test_an_unknown_home_is_not_an_accident(tree, monkeypatch):
+    monkeypatch.chdir(tree / "outside")
+    with pytest.raises(UnsafePathError):
+        PathGuard((tree / "allowed",)).resolve("~nobody-of-this-name/x")
+
+
+def test_a_neighbour_with_the_same_beginning_is_not_inside():
+    assert not is_inside(Path("/data/pool-secret"), Path("/data/pool"))
+    assert is_inside(Path("/data/pool"), Path("/data/pool")) and is_inside(Path("/data/pool/x"), Path("/"))
+
+
+def test_the_roots_come_from_the_environment(tree, monkeypatch):
+    monkeypatch.setenv("SEMIPRUNE_ROOTS", f"{tree}/allowed{os.pathsep}{os.pathsep}{tree}/allowed")
+    assert guard_from_environment(tree / "outside").roots == (tree / "allowed", tree / "outside")
+    monkeypatch.delenv("SEMIPRUNE_ROOTS")
+    assert guard_from_environment(tree / "outside").roots == (Path.home().resolve(), tree / "outside")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ".",
+        "./",
+        "/",
+        "/a",
+        "..",
+        "../a",
+        "a/..",
+        "a/../b",
+        "\\a",
+        "a\\..\\b",
+        "C:\\a",
+        "c:a",
+        "a\0",
+        "\\\\h\\s",
+        "//h/s",
+    ],
+)
+def test_a_relative_name_that_is_none_is_refused(text):
+    with pytest.raises(UnsafePathError):
+        normal_relative(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("cats\\a.png", "cats/a.png"),
+        ("./a//b/./c.png", "a/b/c.png"),
+        ("cafe\u0301.png", "caf\u00e9.png"),
+        ("a..b/...png", "a..b/...png"),
+        ("new\nline.png", "new\nline.png"),
+        ("\u202eevil.png", "\u202eevil.png"),
+        ("\U0001f600.png", "\U0001f600.png"),
+        ("CON", "CON"),
+        ("trailing.", "trailing."),
+        ("x" * 255, "x" * 255),
+    ],
+)
+def test_a_relative_name_has_one_spelling(text, spelled):
+    assert normal_relative(text) == spelled
+    assert normal_relative(spelled) == spelled
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\u202eb", "a\0b", "\ud800", "\u200b", "tab\t", "\x1b[31m", "x" * 1000])
+def test_shown_names_are_printable_and_short(text):
+    assert shown(text).isprintable() and len(shown(text)) <= 121
