@@ -5,8 +5,6 @@ const MORE = 30;
 const BEHIND = 24; // decoded images kept for going back
 const SMALL_PICTURE = 160;
 const LARGE_PIXELS = 6e6;
-const RENEW_EVERY = 150000;
-const IDLE = 15 * 60000;
 const KEYS = [
   ["1 … 9, 0, letters", "label with the class beside the key, and go on"],
   ["Shift + digit", "classes 11 to 20"],
@@ -37,7 +35,6 @@ class Deck extends LabelingElement {
     window.addEventListener("online", () => this.fetchAhead(), { signal: this.alive.signal });
     this.resizing = new ResizeObserver(() => this.fit());
     this.resizing.observe(this.find(".stage"));
-    this.renewing = setInterval(() => this.renew(), RENEW_EVERY);
     this.word("Getting the images …");
     this.start();
   }
@@ -45,7 +42,6 @@ class Deck extends LabelingElement {
   leave() {
     super.leave();
     this.resizing.disconnect();
-    clearInterval(this.renewing);
     this.find(".slot").replaceChildren();
   }
 
@@ -54,8 +50,7 @@ class Deck extends LabelingElement {
   // --- the queue -----------------------------------------------------------------------------------------------------
 
   wanted() {
-    const open = this.line.filter((card) => !card.action).length;
-    return Math.min(500, this.data.queue === "drawn" ? open + this.pipe.pending.length + MORE : 500);
+    return Math.min(500, this.data.queue === "drawn" ? this.openCards().length + this.pipe.pending.length + MORE : 500);
   }
 
   loaded(said, first) {
@@ -119,22 +114,13 @@ class Deck extends LabelingElement {
     load("original");
   }
 
-  async renew() {
-    if (document.hidden || Date.now() - this.lastKey > IDLE || this.data.queue !== "drawn") return;
-    const open = this.line.filter((card) => !card.action).slice(0, 500);
-    if (!open.length) return;
-    try {
-      const { held } = await this.pipe.post("/leases", { annotator: this.me, renew: open.map((card) => card.id) });
-      const mine = new Set(held);
-      const touched = new Set([...this.done, ...this.undone].flatMap((step) => step.cards));
-      const lost = open.filter((card) => !mine.has(card.id) && !card.action && card !== this.card && !touched.has(card));
-      if (!lost.length) return; // the others expired while we were away: somebody else may have them now
-      const here = this.card;
-      lost.forEach((card) => this.byId.delete(card.id));
-      this.line = this.line.filter((card) => this.byId.has(card.id));
-      this.at = here ? this.line.indexOf(here) : this.line.length;
-      this.load();
-    } catch { /* the next round tries again */ }
+  openCards() { return this.line.filter((card) => !card.action); }
+  isBusyWith(card) { return card === this.card; }
+
+  forgot() {
+    const here = this.card;
+    this.line = this.line.filter((card) => this.byId.has(card.id));
+    this.at = here ? this.line.indexOf(here) : this.line.length;
   }
 
   // --- deciding ------------------------------------------------------------------------------------------------------

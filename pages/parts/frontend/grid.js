@@ -42,6 +42,14 @@ class Grid extends LabelingElement {
 
   wanted() { return Math.min(500, this.data.n + this.pipe.pending.length); }
 
+  openCards() { return this.order.filter((card) => !card.action); }
+  isBusyWith(card) { return this.chosen.has(card); }
+
+  forgot() {
+    this.order = this.order.filter((card) => this.byId.has(card.id));
+    this.show();
+  }
+
   loaded(said) {
     for (const row of said.items) if (!this.byId.has(row.id)) this.order.push(this.add(row));
     this.show();
@@ -49,10 +57,9 @@ class Grid extends LabelingElement {
 
   // Open cards only, in their place; what was decided makes room, what was taken back returns.
   show() {
-    const open = this.order.filter((card) => !card.action);
     this.chosen = new Set([...this.chosen].filter((card) => !card.action));
     if (this.anchor?.action) { this.anchor = null; this.alike = []; }
-    const shown = open.slice(0, this.data.n);
+    const shown = this.openCards().slice(0, this.data.n);
     this.shown = shown;
     const cells = this.find(".cells");
     const wanted = shown.map((card) => this.cell(card));

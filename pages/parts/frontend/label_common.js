@@ -3,6 +3,8 @@ const MANY_CLASSES = 60;
 const NEUTRAL = "#8a8f98";
 const PROGRESS_EVERY = 5000;
 const LATEST = 10;
+const RENEW_EVERY = 150000;
+const IDLE = 15 * 60000;
 
 class LabelingElement {
   constructor(root, data, keys) {
@@ -30,7 +32,10 @@ class LabelingElement {
     this.find(".search input").addEventListener("input", () => this.showFound(), { signal });
     this.find(".search input").addEventListener("keydown", (event) => this.searchKey(event), { signal });
     this.watching = setInterval(() => this.askProgress(), PROGRESS_EVERY);
+    this.renewing = setInterval(() => this.renew(), RENEW_EVERY);
     this.find(".help dl").replaceChildren(...keys.flatMap(([key, what]) => [make("dt", "", key), make("dd", "", what)]));
+    this.find(".failures").replaceChildren();
+    this.showBanner();
     this.setClasses(data.classes);
     const active = document.activeElement;
     if (!active || !active.matches("input, textarea, select")) root.focus({ preventScroll: true });
@@ -63,6 +68,7 @@ class LabelingElement {
   leave() {
     this.alive.abort();
     clearInterval(this.watching);
+    clearInterval(this.renewing);
     clearTimeout(this.retrying);
     this.pipe.listeners.delete(this.listener);
   }
@@ -99,6 +105,23 @@ class LabelingElement {
     };
     this.byId.set(card.id, card);
     return card;
+  }
+
+  // While somebody works here, the images they have before them stay theirs.
+  async renew() {
+    if (document.hidden || Date.now() - this.lastKey > IDLE || this.data.queue !== "drawn") return;
+    const open = this.openCards().slice(0, 500);
+    if (!open.length) return;
+    try {
+      const { held } = await this.pipe.post("/leases", { annotator: this.me, renew: open.map((card) => card.id) });
+      const mine = new Set(held);
+      const touched = new Set([...this.done, ...this.undone].flatMap((step) => step.cards));
+      const lost = open.filter((card) => !mine.has(card.id) && !card.action && !touched.has(card) && !this.isBusyWith(card));
+      if (this.gone || !lost.length) return; // what expired while we were away may be with somebody else now
+      lost.forEach((card) => this.byId.delete(card.id));
+      this.forgot();
+      this.load();
+    } catch { /* the next round tries again */ }
   }
 
   thumb(card) {
