@@ -195,7 +195,7 @@ class _Run:
         self.n_classes = n_classes
         self.algorithm = settings.make_algorithm()
         self.trainer = Trainer(settings, images, n_classes=n_classes, seed=seed, world=world)
-        self.average = MovingAverage(self.trainer.net, settings.ema_decay, ramp=settings.ema_ramp)
+        self.average = MovingAverage(self.trainer.net, settings.ema_decay)
         known = torch.from_numpy(labels[train].astype(np.int64)).to(images.device)
         self.state = {
             **self.algorithm.begin(known, len(images), n_classes),
@@ -252,10 +252,12 @@ class _Run:
         return self.settings.lr * fixmatch_cosine(step / self.settings.n_steps)
 
     def _one_step(self) -> dict[str, Tensor]:
-        log, state, counts = self.trainer.with_enough_memory(self._learn, self._images_per_step)
+        log, state, counts = self.trainer.with_enough_memory(
+            self._learn, n_images=self._images_per_step, most_parts=self.settings.batch_size // 2
+        )
         self.state = state
         self.trainer.update(self._lr(self.step))
-        self.average.update(self.trainer.net, self.step)
+        self.average.update(self.trainer.net)
         for name, value in log.items():
             self.sums[name] = value + self.sums[name] if name in self.sums else value
         self.counts += counts
@@ -276,23 +278,22 @@ class _Run:
         targets, state, views = None, self.state, None
         if algorithm.view is not None:
             targets, state, views = self._targets(pad, rng, done)
-        labeled_parts = self.trainer.parts(s.batch_size)
-        n_unlabeled = s.batch_size * s.unlabeled_ratio
-        unlabeled_parts = self.trainer.parts(n_unlabeled) if views is not None else [slice(0, 0)] * len(labeled_parts)
+        parts = self.trainer.parts(s.batch_size)
         log: dict[str, Tensor] = {}
-        for number, (mine, others) in enumerate(zip(labeled_parts, unlabeled_parts)):
+        for number, mine in enumerate(parts):
+            weight = (mine.stop - mine.start) * self.world.size / s.batch_size
             known = self.images.take(labeled_idx[mine])
             inputs = self.images.normalise(augment.weak(known, labeled_draw.part(mine)))
             n_known = len(inputs)
             if views is not None:
                 inputs = torch.cat([inputs, views[number]])
-            with self.trainer.part_of_step(last=number == len(labeled_parts) - 1):
+            with self.trainer.part_of_step(last=number == len(parts) - 1):
                 logits = self.trainer.shared(inputs)
-            part = None if targets is None else targets.part(others)
+            part = None if targets is None else targets.part(self._unlabeled(mine))
             step = algorithm.step(logits[:n_known], labels[mine], logits[n_known:], part)
-            self.trainer.backward(step.loss, 1 / len(labeled_parts))
+            self.trainer.backward(step.loss, weight)
             for name, value in {"loss": step.loss.detach(), **step.log}.items():
-                log[name] = log.get(name, torch.zeros_like(value)) + value / len(labeled_parts)
+                log[name] = log.get(name, torch.zeros_like(value)) + value * weight
         counts = np.zeros(self.n_classes, dtype=np.int64)
         if targets is not None:
             sure = targets.labels[targets.weights > 0]
@@ -306,13 +307,13 @@ class _Run:
         idx = sampling.stream(len(self.images), self.step * n, n, seed=self.seed, purpose=sampling.POOL)
         weak_draw = augment.draw_weak(n, pad=pad, flip=s.flip, generator=rng)
         strong_draw = augment.draw_strong(n, pad=pad, flip=s.flip, n_ops=s.n_ops, strength=s.strength, generator=rng)
-        teacher = self.average.net if s.teacher == "average" else self.trainer.net
         probs, views = [], []
-        for mine in self.trainer.parts(n):
+        for labeled in self.trainer.parts(s.batch_size):
+            mine = self._unlabeled(labeled)
             pixels = self.images.take(idx[mine])
             weak = self.images.normalise(augment.weak(pixels, weak_draw.part(mine)))
             with torch.no_grad(), self.trainer.autocast():
-                probs.append(teacher(weak).float().softmax(-1))
+                probs.append(self.trainer.net(weak).float().softmax(-1))
             if self.algorithm.view == "weak":
                 views.append(weak)
             else:
@@ -324,6 +325,11 @@ class _Run:
         where = torch.from_numpy(idx).to(self.images.device)
         targets, own = self.algorithm.targets(aligned, where, own, done=done)
         return targets, {**own, **align_state}, views
+
+    def _unlabeled(self, labeled: slice) -> slice:
+        """The part of the unlabeled batch that goes with a part of the labeled one."""
+        ratio = self.settings.unlabeled_ratio
+        return slice(labeled.start * ratio, labeled.stop * ratio)
 
     def _end_epoch(self) -> dict[str, Any]:
         """Look at the averaged net after an epoch; the entry for the history, which is also reported."""

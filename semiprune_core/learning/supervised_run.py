@@ -216,7 +216,7 @@ class _Run:
 
     def _one_step(self) -> Tensor:
         idx = self._batch()
-        rows = self.trainer.with_enough_memory(lambda: self._learn(idx), len(idx))
+        rows = self.trainer.with_enough_memory(lambda: self._learn(idx), n_images=len(idx), most_parts=len(idx) // 2)
         self.trainer.update(self._lr(self.step))
         mine = cut(slice(0, len(idx)), self.world.size)[self.world.rank]
         self.rows[:, torch.from_numpy(idx[mine])] = rows.cpu()
