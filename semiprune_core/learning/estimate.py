@@ -60,7 +60,7 @@ def estimate_ssl(
         reference=None,
         world=World(),
     )
-    return _estimate(run._one_step, run._images_per_step, n_rounds * settings.n_steps, run.images.device, timed_steps)
+    return _estimate(run._one_step, run._images_in(0), n_rounds * settings.n_steps, run.images.device, timed_steps)
 
 
 def estimate_supervised(

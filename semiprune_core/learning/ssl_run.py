@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from semiprune_core.learning.nets import Net
 from semiprune_core.learning.optim import MovingAverage, fixmatch_cosine
 from semiprune_core.learning.predict import Predictions, predict
 from semiprune_core.learning.settings import SSLSettings
-from semiprune_core.learning.ssl.base import Targets
+from semiprune_core.learning.ssl.base import Algorithm, Targets
 from semiprune_core.learning.ssl.supervised import Supervised
 from semiprune_core.learning.trainer import Trainer, fingerprint
 from semiprune_core.progress import Progress, Stopped
@@ -220,18 +221,18 @@ class _Run:
         total, epoch = self.settings.n_steps, self.settings.steps_per_epoch
         if notes and self.world.is_first:
             self.progress.report(self.step, total, note=" ".join(notes))
-        started, first = time.monotonic(), self.step
-        recent: dict[str, Tensor] = {}
+        started, n_seen = time.monotonic(), 0
         while self.step < total:
             if self.world.first_says(self.progress.should_stop(), self.images.device):
                 self._save()
                 raise Stopped(f"Stopped after {self.step} of {total} steps.")
+            n_seen += self._images_in(self.step)
             recent = self._one_step()
             self.step += 1
             at_epoch = self.step % epoch == 0
             facts: dict[str, Any] = {}
             if self.step % REPORT_EVERY == 0 or at_epoch:
-                speed = (self.step - first) * self._images_per_step / max(time.monotonic() - started, 1e-9)
+                speed = n_seen / max(time.monotonic() - started, 1e-9)
                 facts = {name: float(value) for name, value in recent.items()}
                 facts.update(lr=self._lr(self.step - 1), epoch=self.step // epoch, images_per_s=round(speed, 1))
             if at_epoch:
@@ -243,9 +244,13 @@ class _Run:
         answers = predict(self.average.net, self.images, self.held, precision=self.trainer.precision, world=self.world)
         return _Round(self.average.net, self.held, answers, self.history, notes, self.trainer.precision)
 
-    @property
-    def _images_per_step(self) -> int:
-        ratio = self.settings.unlabeled_ratio if self.algorithm.view else 0
+    def _algorithm_at(self, step: int) -> Algorithm:
+        """The warm-up learns from labels alone."""
+        return Supervised() if step < self.settings.warm_up * self.settings.n_steps else self.algorithm
+
+    def _images_in(self, step: int) -> int:
+        """Labeled and unlabeled images of a step, each counted once."""
+        ratio = self.settings.unlabeled_ratio if self._algorithm_at(step).view else 0
         return self.settings.batch_size * (1 + ratio)
 
     def _lr(self, step: int) -> float:
@@ -253,7 +258,7 @@ class _Run:
 
     def _one_step(self) -> dict[str, Tensor]:
         log, state, counts = self.trainer.with_enough_memory(
-            self._learn, n_images=self._images_per_step, most_parts=self.settings.batch_size // 2
+            self._learn, n_images=self._images_in(self.step), most_parts=self.settings.batch_size // 2
         )
         self.state = state
         self.trainer.update(self._lr(self.step))
@@ -265,8 +270,7 @@ class _Run:
 
     def _learn(self) -> tuple[dict[str, Tensor], dict[str, Tensor], IntArray]:
         """Collect the gradients of one step; returns what to log, the algorithm's next state and target counts."""
-        s, done = self.settings, self.step / self.settings.n_steps
-        algorithm = Supervised() if done < s.warm_up else self.algorithm
+        s, algorithm = self.settings, self._algorithm_at(self.step)
         rng = sampling.torch_rng(self.seed, sampling.VIEWS, self.step)
         pad = round(s.shift * self.images.size)
         labeled_draw = augment.draw_weak(s.batch_size, pad=pad, flip=s.flip, generator=rng)
@@ -277,7 +281,7 @@ class _Run:
         labels = torch.from_numpy(self.labels[labeled_idx].astype(np.int64)).to(self.images.device)
         targets, state, views = None, self.state, None
         if algorithm.view is not None:
-            targets, state, views = self._targets(pad, rng, done)
+            targets, state, views = self._targets(pad, rng)
         parts = self.trainer.parts(s.batch_size)
         log: dict[str, Tensor] = {}
         for number, mine in enumerate(parts):
@@ -300,7 +304,7 @@ class _Run:
             counts = sure.bincount(minlength=self.n_classes).cpu().numpy()
         return log, state, counts
 
-    def _targets(self, pad: int, rng: torch.Generator, done: float) -> tuple[Targets, dict[str, Tensor], list[Tensor]]:
+    def _targets(self, pad: int, rng: torch.Generator) -> tuple[Targets, dict[str, Tensor], list[Tensor]]:
         """Targets for the whole unlabeled batch, the next state, and the views of this process's parts to learn on."""
         s = self.settings
         n = s.batch_size * s.unlabeled_ratio
@@ -323,7 +327,7 @@ class _Run:
         aligned, align_state = align(everyone, {k: v for k, v in self.state.items() if k.startswith("align_")})
         own = {k: v for k, v in self.state.items() if not k.startswith("align_")}
         where = torch.from_numpy(idx).to(self.images.device)
-        targets, own = self.algorithm.targets(aligned, where, own, done=done)
+        targets, own = self.algorithm.targets(aligned, where, own, done=self.step / s.n_steps)
         return targets, {**own, **align_state}, views
 
     def _unlabeled(self, labeled: slice) -> slice:
@@ -337,7 +341,9 @@ class _Run:
         entry: dict[str, Any] = {"epoch": self.step // epoch, "step": self.step}
         entry.update({name: round(float(value) / epoch, 6) for name, value in self.sums.items()})
         entry["lr"] = self._lr(self.step - 1)
-        entry["pool_passes"] = round(self.step * self._images_per_step / len(self.images), 3)
+        n_unlabeled = self.settings.batch_size * self.settings.unlabeled_ratio if self.algorithm.view else 0
+        steps = self.step - min(self.step, math.ceil(self.settings.warm_up * self.settings.n_steps))
+        entry["pool_passes"] = round(steps * n_unlabeled / len(self.images), 3)
         entry["class_counts"] = self.counts.tolist()
         truth = {"held_out": (self.held, self.labels[self.held]), "reference": (self.reference_idx, self.reference)}
         for name, (idx, known) in truth.items():
