@@ -23,7 +23,7 @@ from semiprune_core.learning.distributed import World
 from semiprune_core.learning.images import Images
 from semiprune_core.learning.nets import Net
 from semiprune_core.learning.optim import MovingAverage, fixmatch_cosine
-from semiprune_core.learning.predict import Predictions, predict
+from semiprune_core.learning.predict import SETTLE_IMAGES, Predictions, predict, settle_norms
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.learning.ssl.base import Algorithm, Targets
 from semiprune_core.learning.ssl.supervised import Supervised
@@ -241,8 +241,15 @@ class _Run:
                 self.progress.report(self.step, total, **facts)
             if self.step % self.settings.checkpoint_every == 0 or self.step == total:
                 self._save()
+        self._settle()
         answers = predict(self.average.net, self.images, self.held, precision=self.trainer.precision, world=self.world)
         return _Round(self.average.net, self.held, answers, self.history, notes, self.trainer.precision)
+
+    def _settle(self) -> None:
+        """Fit the averaged net's normalisation to the images as they are, always the same ones."""
+        order = sampling.permutation(len(self.images), self.seed, sampling.CHECK, 0)
+        some = np.sort(order[:SETTLE_IMAGES])
+        settle_norms(self.average.net, self.images, some, precision=self.trainer.precision)
 
     def _algorithm_at(self, step: int) -> Algorithm:
         """The warm-up learns from labels alone."""
@@ -345,6 +352,7 @@ class _Run:
         steps = self.step - min(self.step, math.ceil(self.settings.warm_up * self.settings.n_steps))
         entry["pool_passes"] = round(steps * n_unlabeled / len(self.images), 3)
         entry["class_counts"] = self.counts.tolist()
+        self._settle()
         truth = {"held_out": (self.held, self.labels[self.held]), "reference": (self.reference_idx, self.reference)}
         for name, (idx, known) in truth.items():
             if len(idx):
