@@ -156,7 +156,7 @@ def our_way(net_name: str, batch: int, ratio: int, n_steps: int, precision: str)
         precision=precision,
     )
     everything = np.arange(len(images))
-    run = ssl_run._Run(
+    run = ssl_run.SSLRun(
         Images(images, torch.device("cpu")),
         labels,
         everything,
@@ -173,7 +173,7 @@ def our_way(net_name: str, batch: int, ratio: int, n_steps: int, precision: str)
     for number in range(WARM_UP + n_steps):
         if number == WARM_UP:
             started = time.perf_counter()
-        run._one_step()
+        run.one_step()
         run.step += 1
     seconds = time.perf_counter() - started
     per_step = batch * (1 + ratio)

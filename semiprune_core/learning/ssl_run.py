@@ -110,7 +110,7 @@ def train_ssl(
     n_steps = settings.n_steps
     finished: list[_Round] = []
     for number, (train, held) in enumerate(rounds):
-        run = _Run(
+        run = SSLRun(
             pixels,
             labels,
             human[train],
@@ -173,7 +173,7 @@ class _Shifted:
         return self.progress.should_stop()
 
 
-class _Run:
+class SSLRun:
     """One net from its first step to its last."""
 
     def __init__(
@@ -226,8 +226,8 @@ class _Run:
             if self.world.first_says(self.progress.should_stop(), self.images.device):
                 self._save()
                 raise Stopped(f"Stopped after {self.step} of {total} steps.")
-            n_seen += self._images_in(self.step)
-            recent = self._one_step()
+            n_seen += self.images_in(self.step)
+            recent = self.one_step()
             self.step += 1
             at_epoch = self.step % epoch == 0
             facts: dict[str, Any] = {}
@@ -255,7 +255,7 @@ class _Run:
         """The warm-up learns from labels alone."""
         return Supervised() if step < self.settings.warm_up * self.settings.n_steps else self.algorithm
 
-    def _images_in(self, step: int) -> int:
+    def images_in(self, step: int) -> int:
         """Labeled and unlabeled images of a step, each counted once."""
         ratio = self.settings.unlabeled_ratio if self._algorithm_at(step).view else 0
         return self.settings.batch_size * (1 + ratio)
@@ -263,9 +263,9 @@ class _Run:
     def _lr(self, step: int) -> float:
         return self.settings.lr * fixmatch_cosine(step / self.settings.n_steps)
 
-    def _one_step(self) -> dict[str, Tensor]:
+    def one_step(self) -> dict[str, Tensor]:
         log, state, counts = self.trainer.with_enough_memory(
-            self._learn, n_images=self._images_in(self.step), most_parts=self.settings.batch_size // 2
+            self._learn, n_images=self.images_in(self.step), most_parts=self.settings.batch_size // 2
         )
         self.state = state
         self.trainer.update(self._lr(self.step))
