@@ -46,6 +46,8 @@ QUICK = {
     "strength": 0.5,
     "cutout": 0.3,
 }
+"""For short runs: milder strong views, a shorter average, twice the learning rate, a warm-up on labels alone, and class
+shares aligned with those of the (random) labeled subset."""
 QUICK_OPTIONS: dict[str, dict[str, Any]] = {
     "fixmatch": {"threshold": 0.8},
     "flexmatch": {"threshold": 0.8},
