@@ -12,7 +12,6 @@ changes.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import statistics
@@ -24,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from machine import keep
+from common import finish
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -210,9 +209,7 @@ def main() -> None:
             found[f"{net}_{key}"] = round(statistics.median(ratios), 2)
         found[f"{net}_batch"] = [batch, batch * ratio]
         print(net, {key: value for key, value in found.items() if key.startswith(net)}, flush=True)
-    if not small:
-        keep("fixmatch", found)
-    print(json.dumps(found))
+    finish("fixmatch", found, {"rounds": rounds, "threads": 2}, keep=not small)
 
 
 if __name__ == "__main__":
