@@ -520,7 +520,7 @@ def test_hostile_file_names_are_shown_literally(studio, context):
     ]
     project = studio.project("t-hostile-files", n=len(usable), names=usable)
     deck = DeckPage(studio, project, context).open()
-    paths = dict(zip(map(show_id, project.pool().ids), project.pool().table["path"].to_pylist(), strict=True))
+    paths = dict(zip(map(show_id, project.pool().ids), project.pool().column("path").to_pylist(), strict=True))
     for _ in range(len(usable)):
         expected = as_shown(paths[deck.ready()])
         wait_until(lambda: deck.page.locator(".name").text_content() == expected, f"the name {expected}", 5)  # noqa: B023

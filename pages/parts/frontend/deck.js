@@ -289,8 +289,8 @@ class Deck extends LabelingElement {
         card.cell = make("button", "cell");
         card.cell.dataset.card = card.id;
         card.cell.tabIndex = -1;
-        card.cell.append(this.thumb(card).cloneNode());
       }
+      if (!card.cell.firstChild) card.cell.append(this.thumb(card, "inStrip"));
       card.cell.className = `cell${from + number === this.at ? " here" : ""}${card.action ? " decided" : ""}`;
       card.cell.style.setProperty("--class", this.classOf(card.classId)?.colour ?? "transparent");
       return card.cell;
@@ -306,8 +306,9 @@ class Deck extends LabelingElement {
         card.row.dataset.card = card.id;
         card.row.tabIndex = -1;
         card.row.title = visible(card.path);
-        card.row.append(this.thumb(card), make("bdi", "label", ""), make("span", "save", ""));
+        card.row.append(make("bdi", "label", ""), make("span", "save", ""));
       }
+      if (card.row.children.length < 3) card.row.prepend(this.thumb(card, "inLatest"));
       const [, label, save] = card.row.children;
       label.textContent = card.classId === null ? "skipped" : visible(this.nameOf(card.classId));
       label.classList.toggle("skipped", card.classId === null);

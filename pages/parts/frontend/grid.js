@@ -75,13 +75,13 @@ class Grid extends LabelingElement {
       const cell = (card.cell = make("div", "cell"));
       cell.dataset.card = card.id;
       cell.title = visible(card.path);
-      const picture = this.thumb(card).cloneNode();
+      const picture = this.thumb(card, "inGrid");
       picture.addEventListener("load", () => {
         picture.classList.toggle("pixels", picture.naturalWidth <= SMALL_THUMB);
         card.ready = true;
         card.shownAt ||= performance.now();
       });
-      picture.addEventListener("error", () => { picture.remove(); cell.classList.add("broken"); });
+      picture.addEventListener("error", () => cell.classList.add("broken"));
       cell.append(picture);
     }
     return card.cell;
@@ -114,7 +114,7 @@ class Grid extends LabelingElement {
       const row = make("div", "decision");
       const [first] = step.cards;
       const { classId } = step.after[0];
-      row.append(this.thumb(first).cloneNode(), make("bdi", "label", classId === null ? "skipped" : this.nameOf(classId)), make("span", "save", `${step.cards.length.toLocaleString()} ${step.cards.every((card) => card.save === "saved") ? "✓" : step.cards.some((card) => card.save === "failed" || card.save === "conflict") ? "not all saved" : "saving"}`));
+      row.append(this.thumb(first, "inLatest"), make("bdi", "label", classId === null ? "skipped" : this.nameOf(classId)), make("span", "save", `${step.cards.length.toLocaleString()} ${step.cards.every((card) => card.save === "saved") ? "✓" : step.cards.some((card) => card.save === "failed" || card.save === "conflict") ? "not all saved" : "saving"}`));
       return row;
     });
     this.find(".latest").replaceChildren(...rows);

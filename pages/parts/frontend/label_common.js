@@ -124,15 +124,15 @@ class LabelingElement {
     } catch { /* the next round tries again */ }
   }
 
-  thumb(card) {
-    if (!card.thumb) {
-      card.thumb = new Image();
-      card.thumb.alt = "";
-      card.thumb.draggable = false;
-      card.thumb.decoding = "async";
-      card.thumb.src = this.url(card, "thumb");
+  // A small picture of the card; one that does not arrive is asked for again the next time it is drawn.
+  thumb(card, part) {
+    if (!card[part]) {
+      const picture = (card[part] = new Image());
+      Object.assign(picture, { alt: "", draggable: false, decoding: "async" });
+      picture.addEventListener("error", () => { picture.remove(); card[part] = null; });
+      picture.src = this.url(card, "thumb");
     }
-    return card.thumb;
+    return card[part];
   }
 
   // --- deciding ------------------------------------------------------------------------------------------------------
