@@ -106,7 +106,7 @@ def accuracy_curve(curves: Curves) -> go.Figure:
         steps = [point[0] for point in held]
         band = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
         figure.add_trace(go.Scatter(x=steps, y=[point[3] for point in held], **band))
-        fill = _faint(accent())
+        fill = faint(accent())
         figure.add_trace(go.Scatter(x=steps, y=[point[2] for point in held], fill="tonexty", fillcolor=fill, **band))
         figure.add_trace(
             go.Scatter(
@@ -162,6 +162,6 @@ def _over_steps(figure: go.Figure, *, height: int = 260) -> go.Figure:
     return figure
 
 
-def _faint(colour: str) -> str:
+def faint(colour: str) -> str:
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red}, {green}, {blue}, 0.16)"

@@ -12,6 +12,7 @@ from semiprune_core.learning import training
 from semiprune_core.learning.training import Curves, Run
 
 EVERY = 1.0
+MASK_SHARE = "The share of unlabeled images of which the model is sure enough to learn from its own answer."
 
 
 def watch(run: Run) -> None:
@@ -66,7 +67,7 @@ def numbers(status: JobStatus) -> None:
         st.metric(
             "Mask share",
             f"{share:.0%}" if share is not None else "–",
-            help="The share of unlabeled images of which the model is sure enough to learn from its own answer.",
+            help=MASK_SHARE,
         )
         st.metric("Learning rate", f"{facts['lr']:.2g}" if facts.get("lr") is not None else "–")
         speed = facts.get("images_per_s")
@@ -87,6 +88,29 @@ def draw(found: Curves, class_names: tuple[str, ...], *, key: str) -> None:
             st.plotly_chart(charts.accuracy_curve(found), key=f"accuracy_{key}", config=charts.STILL)
         else:
             st.caption("Measured after every epoch on the labels that are held out.")
+    learning(found, class_names, key)
+
+
+def learning(found: Curves, class_names: tuple[str, ...], key: str) -> None:
+    """How the model learns from unlabeled images, and the learning rate."""
+    left, right = st.columns(2)
+    with left:
+        if found.lines["mask_share"]:
+            st.markdown("**Mask share**", help=MASK_SHARE)
+            st.plotly_chart(
+                charts.single_curve(found.lines["mask_share"], share=True), key=f"mask_{key}", config=charts.STILL
+            )
+        st.markdown("**Learning rate**")
+        st.plotly_chart(charts.single_curve(found.lines["lr"]), key=f"lr_{key}", config=charts.STILL)
+    counts = found.class_counts[-1][1] if found.class_counts else []
+    if any(counts) and len(counts) == len(class_names):
+        with right:
+            st.markdown(
+                "**Pseudo-labels as they form**",
+                help="Unlabeled images of which the model was sure in the last epoch, by the class it gave them; "
+                "an image counts as often as it was seen.",
+            )
+            st.plotly_chart(charts.class_bars(dict(zip(class_names, counts))), key=f"counts_{key}", config=charts.STILL)
 
 
 def buttons(job: Job, status: JobStatus) -> None:

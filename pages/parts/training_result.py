@@ -24,12 +24,8 @@ def note_changes(project: Project, runs: Sequence[Run], data: TrainingData) -> N
         st.markdown(f":material/update: **Out of date.** {change.sentence}")
         if data.problem is None and st.button("Train anew", type="primary", icon=":material/replay:", key="train_anew"):
             job = runs[0].job
-            training_form.start(
-                project,
-                runs[0].settings,
-                device=job.device.split(",")[0] if job else "auto",
-                nproc=job.nproc if job else 1,
-            )
+            device, nproc = (job.devices[0], job.nproc) if job is not None else ("auto", 1)
+            training_form.start(project, runs[0].settings, device=device, nproc=nproc)
 
 
 def show(run: Run) -> None:
@@ -72,7 +68,8 @@ def in_words(run: Run) -> str:
         return said + "Nothing was held out, so how right the model is was not measured."
     share = quality["accuracy"]
     return said + (
-        f"Of {count(share['n'], 'label')} that the model never saw it got {share['right']:,} right: {share['value']:.0%}. "
-        f"With that many, the true share for the whole pool most likely lies between {share['low']:.0%} and "
+        f"Of {count(share['n'], 'label')} that the model never saw it got {share['right']:,} right: "
+        f"{share['value']:.0%}. With that many, the true share for the whole pool most likely lies between "
+        f"{share['low']:.0%} and "
         f"{share['high']:.0%}."
     )
