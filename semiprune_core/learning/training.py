@@ -5,10 +5,12 @@ Nothing here loads torch: the work itself is the job kind ``ssl``, in a process 
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -169,14 +171,14 @@ def snapshot_bytes(snapshot: LabelsSnapshot) -> bytes:
 def read_snapshot(path: Path, snapshot_hash: str) -> LabelsSnapshot:
     """The snapshot of a file; one that is missing, damaged or another one is refused."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             names = tuple(json.loads(arrays["class_names"].tobytes()))
             found = LabelsSnapshot(arrays["ids"], arrays["labels"], arrays["uniform_mask"], names)
     except FileNotFoundError:
         raise WorkspaceError(
             f"The labels that this run was started on are missing: {path}. Start a new run.", code="LABELS_MISSING"
         ) from None
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise WorkspaceError(f"{path} is damaged ({error}). Start a new run.", code="LABELS_DAMAGED") from error
     if found.hash != snapshot_hash:
         raise WorkspaceError(
@@ -411,13 +413,12 @@ def curves(reports: Sequence[Mapping[str, Any]], *, step_key: str = "done", limi
 
 
 def run_curves(run: Run) -> Curves:
-    """The curves of a run: by its progress lines, or by the history in its artifact where its folder is gone."""
-    if run.job is not None:
-        found = curves(run.job.progress())
-        if not found.is_empty or run.artifact is None:
-            return found
-    assert run.artifact is not None
-    return curves(files.read_json(run.artifact.path("history.json")), step_key="step")
+    """The curves of a run: its progress lines, and the measurements of every epoch where it left an artifact."""
+    told = curves(run.job.progress()) if run.job is not None else None
+    if run.artifact is None:
+        return told or curves([])
+    history = curves(files.read_json(run.artifact.path("history.json")), step_key="step")
+    return dataclasses.replace(history, lines=told.lines) if told and any(told.lines.values()) else history
 
 
 def _has(line: Mapping[str, Any], name: str) -> bool:
