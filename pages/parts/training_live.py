@@ -129,7 +129,8 @@ def buttons(job: Job, status: JobStatus) -> None:
             type="primary",
         ):
             try:
-                job.resume()
+                with st.spinner("Resuming"):
+                    training.resume(job)
             except SemiPruneError as error:
                 st.error(literal(str(error), 1000))
             else:

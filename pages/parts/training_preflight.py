@@ -77,10 +77,12 @@ def _failed(project: Project, job: Job, settings: TrainSettings, data: TrainingD
 def _show(found: preflight.Estimate, trial: preflight.Trial, here: Machine, project: Project) -> None:
     with st.container(horizontal=True, gap="medium"):
         st.metric("Takes about", duration(found.seconds))
-        st.metric("Memory", size(found.ram_bytes))
+        st.metric("Memory", rounded(found.ram_bytes))
         if found.vram_bytes:
-            st.metric("GPU memory", size(found.vram_bytes))
-        st.metric("Disk", size(found.disk_bytes), help="Two checkpoints and the features; a finished run keeps less.")
+            st.metric("GPU memory", rounded(found.vram_bytes))
+        st.metric(
+            "Disk", rounded(found.disk_bytes), help="Two checkpoints and the features; a finished run keeps less."
+        )
     models = f"{found.n_rounds} models, " if found.n_rounds > 1 else ""
     st.caption(
         f"{models}{count(found.n_steps, 'step')} at {found.images_per_s:,.0f} images/s; "
@@ -97,3 +99,8 @@ def _show(found: preflight.Estimate, trial: preflight.Trial, here: Machine, proj
             "or fewer unlabeled images per step help too.",
             icon=":material/schedule:",
         )
+
+
+def rounded(n_bytes: int) -> str:
+    """An estimate needs no decimals below a gigabyte."""
+    return size(n_bytes) if n_bytes >= 1e9 else size(round(n_bytes, -6)).replace(".0", "")

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import shutil
+import time
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ import numpy as np
 from semiprune_core import files
 from semiprune_core.artifacts import Artifact
 from semiprune_core.checks import check_range
-from semiprune_core.errors import ConflictError, InvalidDataError, SemiPruneError, WorkspaceError
+from semiprune_core.errors import ConflictError, InvalidDataError, JobError, SemiPruneError, WorkspaceError
 from semiprune_core.jobs import DONE, Job, JobStatus, list_jobs, submit
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.drawing import FEW_LABELS
@@ -339,6 +340,17 @@ def list_runs(project: Project) -> list[Run]:
     runs = [Run(job, artifacts.pop(job.id, None)) for job in list_jobs(project, KIND)]
     runs += [Run(None, artifact) for artifact in artifacts.values()]
     return sorted(runs, key=lambda run: run.created, reverse=True)
+
+
+def resume(job: Job, *, seconds: float = 30.0) -> JobStatus:
+    """Resume, waiting for a process that has said its last word and is still unloading torch."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return job.resume()
+        except JobError as error:
+            if error.code != "JOB_BUSY" or not job.status().is_resumable or time.monotonic() > deadline:
+                raise
 
 
 def delete_run(project: Project, run: Run) -> None:

@@ -110,7 +110,7 @@ def test_labels_given_while_it_waits_do_not_reach_the_run(project):
 
 @pytest.mark.fault
 def test_killed_in_the_middle_it_goes_on_with_its_own_labels_to_the_same_end(project):
-    settings = short_run(epochs=12, steps_per_epoch=10, checkpoint_every=10)
+    settings = short_run(epochs=6, steps_per_epoch=10, checkpoint_every=10)
     train(project, settings)
     job = training.start_training(project, settings, device="cpu")
     supervise(job.workspace)
