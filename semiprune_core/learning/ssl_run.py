@@ -21,6 +21,7 @@ from semiprune_core.learning.alignment import align, begin_alignment
 from semiprune_core.learning.checkpoints import Checkpoint, Checkpoints, with_prefix, without_prefix
 from semiprune_core.learning.distributed import World
 from semiprune_core.learning.images import Images
+from semiprune_core.learning.labels import check_labels
 from semiprune_core.learning.nets import Net
 from semiprune_core.learning.optim import MovingAverage, fixmatch_cosine
 from semiprune_core.learning.predict import SETTLE_IMAGES, Predictions, predict, settle_norms
@@ -63,26 +64,6 @@ class SSLResult:
         return PseudoLabels(self.labels, confidence, self.human_mask, tuple(class_names))
 
 
-def check_labels(labels: IntArray, n_images: int, class_names: Sequence[str]) -> None:
-    """Refuse labels that nothing can be learned from, with what is missing."""
-    if len(labels) != n_images:
-        raise InvalidDataError(f"There are {len(labels)} labels for {n_images} images; give one each, -1 for none.")
-    if len(class_names) < 2:
-        raise InvalidDataError(f"Training needs at least two classes, this project has {len(class_names)}.")
-    if len(labels) and not (labels.min() >= UNLABELED and labels.max() < len(class_names)):
-        raise InvalidDataError(f"Labels must lie in -1..{len(class_names) - 1}; one does not.")
-    counts = np.bincount(labels[labels >= 0], minlength=len(class_names))
-    if not counts.any():
-        raise InvalidDataError("No image is labeled yet. Label some of every class, then train.")
-    missing = [name for name, count in zip(class_names, counts) if not count]
-    if missing:
-        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        raise InvalidDataError(
-            f"{len(missing)} of {len(class_names)} classes have no labeled image: {shown}. "
-            "Label at least one of each, or remove the class."
-        )
-
-
 def train_ssl(
     images: np.ndarray,
     labels: IntArray,
@@ -94,19 +75,22 @@ def train_ssl(
     device: torch.device | str = "cpu",
     folder: Path | None = None,
     reference: IntArray | None = None,
+    measurable_mask: BoolArray | None = None,
     world: World | None = None,
 ) -> SSLResult:
     """Train on ``images`` (N, H, W[, C]) uint8 with human ``labels`` (N,), -1 where there is none.
 
     With a ``folder`` the run leaves checkpoints there, goes on from them when it is called again with the same
     arguments, and writes the features to ``features.npy``. ``reference`` (N,), -1 for unknown, is only ever compared
-    with. Raises :class:`Stopped` after a checkpoint when ``progress`` asks for it.
+    with. ``measurable_mask`` (N,) says which labels may be held out to measure (all where None): only those that were
+    drawn uniformly give an unbiased number. Raises :class:`Stopped` after a checkpoint when ``progress`` asks for it.
     """
     labels = np.asarray(labels)
     check_labels(labels, len(images), class_names)
     pixels = Images(images, torch.device(device))
     human = np.flatnonzero(labels >= 0)
-    rounds = _rounds(labels[human], settings, seed)
+    measurable = None if measurable_mask is None else np.flatnonzero(np.asarray(measurable_mask)[human])
+    rounds = _rounds(labels[human], settings, seed, measurable)
     n_steps = settings.n_steps
     finished: list[_Round] = []
     for number, (train, held) in enumerate(rounds):
@@ -127,17 +111,20 @@ def train_ssl(
     return _conclude(finished, pixels, labels, len(class_names), settings, folder, world or World())
 
 
-def _rounds(labels: IntArray, settings: SSLSettings, seed: int) -> list[tuple[IntArray, IntArray]]:
+def _rounds(
+    labels: IntArray, settings: SSLSettings, seed: int, measurable: IntArray | None = None
+) -> list[tuple[IntArray, IntArray]]:
     """(train, held out) positions among the human labels, one pair for each net to train."""
     rng = sampling.numpy_rng(seed, sampling.SPLIT)
     if settings.cross_fit > 1:
-        if len(labels) < 2 * settings.cross_fit:
+        n_usable = len(labels) if measurable is None else len(measurable)
+        if n_usable < 2 * settings.cross_fit:
             raise InvalidDataError(
                 f"Cross-fitting in {settings.cross_fit} parts needs at least {2 * settings.cross_fit} labels, "
-                f"there are {len(labels)}. Label more, or switch it off."
+                f"there are {n_usable}. Label more, or switch it off."
             )
-        return quality.split_folds(labels, settings.cross_fit, rng)
-    first = quality.split_held_out(labels, settings.held_out, rng)
+        return quality.split_folds(labels, settings.cross_fit, rng, measurable)
+    first = quality.split_held_out(labels, settings.held_out, rng, measurable)
     everything = (np.arange(len(labels)), np.arange(0))
     return [first, everything] if settings.refit and len(first[1]) else [first]
 
