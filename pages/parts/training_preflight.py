@@ -49,6 +49,9 @@ def draw(
             _wait(job)
         elif trial := preflight.trial_of(job):
             _show(preflight.estimate(trial, settings.training, data, nproc=nproc), trial, here, project)
+            if idle and st.button("Measure again", key="train_measure", icon=":material/timer:", type="tertiary"):
+                job.delete()  # the machine may have been busy with something else
+                st.rerun()
         else:
             _failed(project, job, settings, data, device)
 
