@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from semiprune_core.learning.trainer import Trainer, fingerprint
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray, PseudoLabels
 
+FEATURES = "features.npy"
 REPORT_EVERY = 10
 """Steps between reports that carry the loss (reading it waits for the device)."""
 CHECKED = 2000
@@ -193,7 +195,7 @@ class _Run:
         self.n_classes = n_classes
         self.algorithm = settings.make_algorithm()
         self.trainer = Trainer(settings, images, n_classes=n_classes, seed=seed, world=world)
-        self.average = MovingAverage(self.trainer.net, settings.ema_decay)
+        self.average = MovingAverage(self.trainer.net, settings.ema_decay, ramp=settings.ema_ramp)
         known = torch.from_numpy(labels[train].astype(np.int64)).to(images.device)
         self.state = {
             **self.algorithm.begin(known, len(images), n_classes),
@@ -216,7 +218,7 @@ class _Run:
     def train(self) -> _Round:
         notes = self._resume()
         total, epoch = self.settings.n_steps, self.settings.steps_per_epoch
-        if notes:
+        if notes and self.world.is_first:
             self.progress.report(self.step, total, note=" ".join(notes))
         started, first = time.monotonic(), self.step
         recent: dict[str, Tensor] = {}
@@ -253,7 +255,7 @@ class _Run:
         log, state, counts = self.trainer.with_enough_memory(self._learn, self._images_per_step)
         self.state = state
         self.trainer.update(self._lr(self.step))
-        self.average.update(self.trainer.net)
+        self.average.update(self.trainer.net, self.step)
         for name, value in log.items():
             self.sums[name] = value + self.sums[name] if name in self.sums else value
         self.counts += counts
@@ -304,12 +306,13 @@ class _Run:
         idx = sampling.stream(len(self.images), self.step * n, n, seed=self.seed, purpose=sampling.POOL)
         weak_draw = augment.draw_weak(n, pad=pad, flip=s.flip, generator=rng)
         strong_draw = augment.draw_strong(n, pad=pad, flip=s.flip, n_ops=s.n_ops, strength=s.strength, generator=rng)
+        teacher = self.average.net if s.teacher == "average" else self.trainer.net
         probs, views = [], []
         for mine in self.trainer.parts(n):
             pixels = self.images.take(idx[mine])
             weak = self.images.normalise(augment.weak(pixels, weak_draw.part(mine)))
             with torch.no_grad(), self.trainer.autocast():
-                probs.append(self.trainer.net(weak).float().softmax(-1))
+                probs.append(teacher(weak).float().softmax(-1))
             if self.algorithm.view == "weak":
                 views.append(weak)
             else:
@@ -387,13 +390,7 @@ def _conclude(
 ) -> SSLResult:
     """Label every image: by the last net, or by the mean of all nets when they were cross-fitted."""
     last = rounds[-1]
-    shape = (len(images), last.net.n_features)
-    if folder is not None and world.is_first:
-        path = Path(folder) / "features.npy"
-        with files.named_disk_errors(path):
-            features = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
-    else:
-        features = np.empty(shape, np.float16)
+    features, publish = _room_for_features((len(images), last.net.n_features), folder if world.is_first else None)
     nets = rounds if settings.cross_fit > 1 else [last]
     answers = predict(
         last.net, images, precision=last.precision, world=world, keep_probs=len(nets) > 1, features_out=features
@@ -406,7 +403,8 @@ def _conclude(
             assert more.probs is not None
             total += more.probs
         mean = (total / len(nets)).astype(np.float32)
-        answers = Predictions(mean.argmax(1), mean.max(1), mean, features)
+        answers = Predictions(mean.argmax(1), mean.max(1))
+    features = publish()
     measured = rounds if settings.cross_fit > 1 else rounds[:1]
     held = np.concatenate([one.held for one in measured])
     found = quality.measure(
@@ -431,6 +429,26 @@ def _conclude(
         notes=tuple(note for one in rounds for note in one.notes),
         net=last.net,
     )
+
+
+def _room_for_features(shape: tuple[int, int], folder: Path | None) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+    """An array (N, D) to fill, and what to call when it is full: with a folder it then is ``features.npy``, whole."""
+    if folder is None:
+        array = np.empty(shape, np.float16)
+        return array, lambda: array
+    path = Path(folder) / FEATURES
+    aside = path.with_name(f".{FEATURES}.part")
+    with files.named_disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mapped = np.lib.format.open_memmap(aside, mode="w+", dtype=np.float16, shape=shape)
+
+    def publish() -> np.ndarray:
+        with files.named_disk_errors(path):
+            mapped.flush()
+            os.replace(aside, path)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+
+    return mapped, publish
 
 
 def _in_words(settings: SSLSettings, n_held: int, *, refitted: bool) -> str:
