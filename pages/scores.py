@@ -221,9 +221,7 @@ def main() -> None:
         start(project, words="Score anew", primary=True)
         return
     facts(seen)
-    tabs = st.tabs(
-        ["Histograms", "Plane", "Training", "Run again"], default="Run again" if stale and not is_live else None
-    )
+    tabs = st.tabs(["Histograms", "Plane", "Training", "Run again"])
     with tabs[0]:
         behind(project, seen, histograms(seen), key="hist")
     with tabs[1]:

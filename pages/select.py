@@ -23,8 +23,9 @@ from semiprune_core.select_view import ErrorEstimate, Preview
 from semiprune_core.selection import SELECTORS, default_knobs
 from semiprune_core.workspace import Project
 
-SEVERAL = 6
-"""At most so many coresets are compared."""
+SEVERAL = 6  # coresets that are listed and compared at once
+FIRST = ("semi_aum_cutoff", "semi_dual_beta")
+LAST = ("random",)
 OPTION_WORDS = {
     "class_balanced": ("Balance the classes", "Equal shares for all classes, as far as their images go."),
     "keep_human": ("Keep human labels", "Images a person labeled are kept in any case."),
@@ -42,7 +43,11 @@ def title_of(method: str) -> str:
 
 def controls(seen: ScoreView) -> CoresetRequest:
     """Everything a person may choose, as one request."""
-    names = [name for name in (*METHODS, *(one for one in SELECTORS if one not in METHODS)) if _possible(seen, name)]
+    every = [*METHODS, *(name for name in SELECTORS if name not in METHODS)]
+    names = sorted(
+        (name for name in every if _possible(seen, name)),
+        key=lambda name: (name in LAST, name not in FIRST, name not in METHODS, every.index(name)),
+    )
     method = str(st.selectbox("Method", names, format_func=title_of, key="select_method"))
     st.caption((METHODS if method in METHODS else SELECTORS).facts(method)["explain"])
     ratio = st.slider(
@@ -88,25 +93,28 @@ def _knobs(seen: ScoreView, method: str, ratio: float, names: tuple[str, ...], k
         found["keep"] = st.segmented_control(
             "Keep the", ["hardest", "easiest"], default="hardest", required=True, key="select_keep"
         )
-    if "cutoff" in names and ratio > 0:
-        found["cutoff"] = st.slider(
+    if "cutoff" in names:
+        st.session_state.setdefault("select_cutoff", float(min(known.get("cutoff", 0.1), 0.95)))
+        wanted = st.slider(
             "Cutoff",
             0.0,
-            float(ratio),
-            float(min(known.get("cutoff", 0.1), ratio)),
-            0.01,
+            0.95,
+            step=0.01,
             key="select_cutoff",
             help="The share of the pool dropped at the hard end, where wrong labels gather.",
         )
+        found["cutoff"] = min(wanted, ratio)
+        if wanted > ratio:
+            st.caption(f"Held at the pruning ratio, {ratio:g}.")
     if "n_bins" in names:
         found["n_bins"] = int(st.number_input("Bins", 1, 500, 50, key="select_bins", width=160))
     if "c_d" in names:
+        st.session_state.setdefault("select_c_d", float(known.get("c_d", 5.0)))
         found["c_d"] = st.slider(
             "c_D",
             1.0,
             15.0,
-            float(known.get("c_d", 5.0)),
-            0.1,
+            step=0.1,
             key="select_c_d",
             help="How long the Beta density stays with hard images as more is pruned.",
         )
@@ -151,13 +159,11 @@ def numbers(found: Preview) -> None:
 
 
 def _estimate(error: ErrorEstimate) -> None:
-    if error.share is None:
-        st.metric("Pseudo-label error", "–", f"n = {error.n}", delta_color="off", delta_arrow="off", help=error.words)
-        return
+    known = error.value is not None
     st.metric(
         "Pseudo-label error, estimated",
-        f"{error.share.value:.1%}",
-        f"{error.share.low:.1%} to {error.share.high:.1%}, n = {error.n}",
+        f"{error.value:.0%}" if known else "–",
+        f"{error.low:.0%} to {error.high:.0%}, n = {error.n}" if known else f"n = {error.n}",
         delta_color="off",
         delta_arrow="off",
         help=error.words,
@@ -188,8 +194,7 @@ def picture(project: Project, seen: ScoreView, found: Preview) -> None:
     st.markdown("**At the border**")
     for number, border in enumerate(found.borders):
         st.caption(f"{':green' if border.kept else ':gray'}[{border.title}]")
-        score = "mean_prob" if found.score == "mean_prob" else found.score
-        scored.row(project, seen, list(border.positions), key=f"border_{number}", score=score)
+        scored.row(project, seen, list(border.positions), key=f"border_{number}", score=found.score)
 
 
 @st.fragment

@@ -76,7 +76,7 @@ def why_out_of_date(project: Project, artifact: Artifact) -> list[str]:
     if pseudo is not None and artifact.inputs.get("pseudo") not in (None, pseudo.hash):
         found.append("there are newer pseudo-labels")
     elif pseudo is not None and pseudo.inputs.get("labels", "") != open_store(project).snapshot().hash:
-        found.append("people have changed labels since the pseudo-labels were made")
+        found.append("people have changed labels since the pseudo-labels were made (train again first)")
     scores = project.latest("scores")
     if artifact.kind == "coreset" and scores is not None and "scores" in artifact.inputs:
         known = {one.hash for one in project.artifacts("scores") if one.inputs == scores.inputs}

@@ -25,15 +25,21 @@ from semiprune_core.selection.base import easiness
 
 BORDER = 10
 DENSITY_POINTS = 121
+SAMPLE = 0x5A  # keeps the shown sample apart from the draw that chose the coreset
 
 
 @dataclass(frozen=True)
 class ErrorEstimate:
-    """How many labels of the coreset may be wrong. ``share`` is None where that cannot be said; ``words`` says why."""
+    """The share of wrong ones among the kept pseudo-labels, with its 95% interval, from ``n`` held-out labels.
+
+    The numbers are None where that cannot be said; ``words`` says why, or how they were found.
+    """
 
     n: int
-    share: Share | None
     words: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,7 @@ def preview(view: ScoreView, request: CoresetRequest, score: str | None = None) 
         class_after=np.bincount(labels.labels[coreset.indices], minlength=n_classes),
         n_human=int(labels.human_mask[coreset.indices].sum()),
         n_human_before=int(labels.human_mask.sum()),
-        error=estimated_error(view, mask),
+        error=estimated_error(view, coreset),
         wrong_before=_known_error(view, None),
         wrong_after=_known_error(view, mask),
         borders=borders(evidence, coreset, mask),
@@ -156,27 +162,37 @@ def density(coreset: Coreset) -> Density | None:
     return Density(x, y, alpha, beta, float(known["mu_d"]))
 
 
-def estimated_error(view: ScoreView, mask: BoolArray) -> ErrorEstimate:
-    """The share of wrong pseudo-labels inside ``mask`` (N,), from human labels that the model never saw."""
-    said = view.pseudo.artifact.settings
+def estimated_error(view: ScoreView, coreset: Coreset) -> ErrorEstimate:
+    """How many of the kept pseudo-labels are wrong, from human labels that the model never saw.
+
+    Counting errors among the held-out images inside the coreset would mislead: they were scored with the person's
+    label, and an image with a wrong pseudo-label scores far worse with that than with its right one. But a held-out
+    image whose pseudo-label is right has the same label, hence the same score, either way. The held-out images are a
+    uniform sample, so the share of them that is right and kept estimates P(right and kept) for the pseudo-labeled rest,
+    of which the share K = P(kept) is known exactly:
+
+        error inside = 1 - P(right and kept) / K,     its interval from the Wilson interval of P(right and kept).
+    """
+    said, options = view.pseudo.artifact.settings, coreset.settings["options"]
+    held = np.asarray(view.pseudo.held_out_mask())
+    n, mask = int(held.sum()), coreset.mask
+    share = float(mask[~view.labels.human_mask].mean()) if not view.labels.human_mask.all() else 0.0
     if said.get("refit") or said.get("cross_fit", 0) > 1:
-        return ErrorEstimate(
-            0, None, "The model has seen every label since it was measured, so its error inside a coreset is not known."
-        )
-    inside = np.flatnonzero(np.asarray(view.pseudo.held_out_mask()) & mask)
-    wrong = int((view.pseudo.predicted()[inside] != view.labels.labels[inside]).sum())
-    if len(inside) < FEWEST:
-        return ErrorEstimate(
-            len(inside),
-            None,
-            f"Too few labels to say: {len(inside)} held-out ones are in this coreset, {FEWEST} are needed.",
-        )
-    return ErrorEstimate(
-        len(inside),
-        wilson(wrong, len(inside)),
-        f"From the {len(inside)} randomly drawn, held-out labels in this coreset. They were scored with the person's "
-        "label, so for methods that drop the hardest images the true error is rather lower.",
+        return ErrorEstimate(n, "The final model has seen every label, so no label is left to measure a coreset with.")
+    if options["keep_human"] or options["same_annotation_budget"]:
+        return ErrorEstimate(n, "Human labels are kept in any case here, so they say nothing about the others.")
+    if n < FEWEST:
+        return ErrorEstimate(n, f"Too few labels to say: {n} were held out, {FEWEST} are needed.")
+    if share == 0:
+        return ErrorEstimate(n, "No pseudo-label is kept.")
+    right = view.pseudo.predicted()[held] == view.labels.labels[held]
+    found = wilson(int((right & mask[held]).sum()), n)
+    value, low, high = (min(max(1 - part / share, 0.0), 1.0) for part in (found.value, found.high, found.low))
+    words = (
+        f"From {n} randomly drawn labels that the model never saw: {found.right} of them have a right pseudo-label and "
+        f"are kept, and {share:.1%} of all pseudo-labeled images are kept. More held-out labels narrow the interval."
     )
+    return ErrorEstimate(n, words, value, low, high)
 
 
 def _known_error(view: ScoreView, mask: BoolArray | None) -> Share | None:
@@ -206,7 +222,7 @@ def borders(evidence: Evidence, coreset: Coreset, mask: BoolArray, k: int = BORD
             Border("Kept, though unlikely", True, _lowest(weight, mask, k)),
             Border("Dropped, though likely", False, _lowest(-weight, ~mask, k)),
         )
-    chance = np.random.default_rng(0).random(evidence.n_images)
+    chance = np.random.default_rng([coreset.seed, SAMPLE]).random(evidence.n_images)
     return (
         Border("Kept, a sample", True, _lowest(chance, mask, k)),
         Border("Dropped, a sample", False, _lowest(chance, ~mask, k)),

@@ -1,15 +1,16 @@
 """What a coreset would do, before it is built; coresets side by side."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from semiprune_core import select_view
-from semiprune_core.coresets import CoresetRequest, build_coreset
+from semiprune_core.coresets import CoresetRequest, build_coreset, choose_coreset
 from semiprune_core.errors import InvalidSettingError, UnknownNameError
-from semiprune_core.learning.quality import wilson
 from semiprune_core.methods import METHODS
-from semiprune_core.records import Coreset, coreset_size
-from semiprune_core.results import latest_scores
+from semiprune_core.records import Coreset, Evidence, coreset_size
+from semiprune_core.results import PseudoRun, latest_scores
 from semiprune_core.score_view import open_view
 from semiprune_core.select_view import changed, compare, preview
 from semiprune_core.selection import SELECTORS
@@ -67,22 +68,70 @@ def test_beta_shows_its_density_over_the_mean_probability(view):
     assert preview(view, CoresetRequest()).density is None
 
 
-def test_the_error_is_measured_on_held_out_labels_inside(view):
+def test_the_error_comes_from_held_out_labels_that_are_right_and_kept(view):
     found = preview(view, CoresetRequest(method="random", pruning_ratio=0.3))
-    inside = np.flatnonzero(np.asarray(view.pseudo.held_out_mask()) & found.coreset.mask)
-    wrong = (view.pseudo.predicted()[inside] != view.reference[inside]).sum()
-    assert found.error.n == len(inside) and found.error.share == wilson(int(wrong), len(inside))
-    assert found.error.share.low < found.error.share.high
+    held, mask = np.asarray(view.pseudo.held_out_mask()), found.coreset.mask
+    right = (view.pseudo.predicted() == view.reference) & held & mask
+    kept = mask[~view.labels.human_mask].mean()
+    assert found.error.n == held.sum()
+    assert np.isclose(found.error.value, np.clip(1 - right.sum() / held.sum() / kept, 0, 1))
+    assert 0 <= found.error.low <= found.error.value <= found.error.high <= 1
 
 
-def test_too_few_held_out_labels_give_no_number_but_a_sentence(view):
-    found = preview(view, CoresetRequest(method="random", pruning_ratio=0.95))
-    assert found.error.share is None and f"{found.error.n} held-out" in found.error.words
+@pytest.mark.parametrize("method", ["cutoff", "random", "top"])
+def test_the_estimate_is_right_on_average_though_held_out_images_are_scored_with_their_right_label(method):
+    """Scores depend on whether the *used* label is right; the naive count inside the coreset is off by far."""
+    rng = np.random.default_rng(0)
+    n, estimates, truths, naive = 4000, [], [], []
+    for _ in range(12):
+        wrong = rng.random(n) < 0.2
+        human = rng.random(n) < 0.5
+        aum = rng.random(n) - 2.0 * (wrong & ~human)
+        labels = np.where(wrong & ~human, 1, 0)
+        view = fake_view(aum, labels, predicted=wrong.astype(int), human=human)
+        request = CoresetRequest(method=method, pruning_ratio=0.6, cutoff=0.3 if method == "cutoff" else None)
+        coreset = choose_coreset(view.evidence, request, None)
+        estimates.append(select_view.estimated_error(view, coreset).value)
+        pseudo = coreset.mask & ~human
+        truths.append(wrong[pseudo].mean())
+        naive.append(wrong[coreset.mask & human].mean())
+    assert abs(np.mean(estimates) - np.mean(truths)) < 0.03
+    if method != "random":
+        assert abs(np.mean(naive) - np.mean(truths)) > 0.1
+
+
+def fake_view(aum, labels, *, predicted, human):
+    """Just what the estimate looks at."""
+    pseudo = SimpleNamespace(
+        artifact=SimpleNamespace(settings={}), held_out_mask=lambda: human, predicted=lambda: predicted
+    )
+    known = np.where(human, 0, labels)
+    return SimpleNamespace(
+        pseudo=pseudo,
+        labels=SimpleNamespace(labels=known, human_mask=human),
+        evidence=Evidence(len(aum), {"aum": aum}),
+    )
+
+
+def test_too_few_held_out_labels_give_no_number_but_a_sentence(view, monkeypatch):
+    coreset = preview(view, CoresetRequest(method="random", pruning_ratio=0.5)).coreset
+    few = np.zeros(200, dtype=bool)
+    few[:7] = True
+    monkeypatch.setattr(PseudoRun, "held_out_mask", lambda self: few)
+    found = select_view.estimated_error(view, coreset)
+    assert found.value is None and "7 were held out" in found.words
+
+
+@pytest.mark.parametrize("option", ["keep_human", "same_annotation_budget"])
+def test_kept_human_labels_measure_nothing(view, option):
+    found = preview(view, CoresetRequest(method="random", pruning_ratio=0.3, **{option: True}))
+    assert found.error.value is None
 
 
 def test_a_model_that_has_seen_all_labels_is_not_measured(view, monkeypatch):
     monkeypatch.setitem(view.pseudo.artifact.settings, "refit", True)
-    assert select_view.estimated_error(view, np.ones(200, dtype=bool)).share is None
+    coreset = preview(view, CoresetRequest(method="random", pruning_ratio=0.5)).coreset
+    assert select_view.estimated_error(view, coreset).value is None
 
 
 def test_a_cutoff_drops_wrong_labels(view):

@@ -16,7 +16,7 @@ from semiprune_core.select_view import Density, Preview
 
 QUIET = {"displayModeBar": False}
 PICKING = {"displaylogo": False, "modeBarButtonsToRemove": ["lasso2d", "autoScale2d"]}
-LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": None}
+LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": None, "traceorder": "normal"}
 MANY_CLASSES = 20
 
 

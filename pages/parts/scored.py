@@ -22,6 +22,7 @@ from semiprune_core.scores import SCORES
 from semiprune_core.workspace import Project
 
 ANNOTATOR = "annotator"
+SHORT = {"mean_prob": "mean", "variability": "deviation", "forgetting": "forgotten", "entropy": "entropy"}
 
 
 def view(project: Project, scores: ScoreRun) -> ScoreView:
@@ -54,7 +55,7 @@ def items(
         image_id = show_id(seen.pool.ids[position])
         wrong = seen.right is not None and seen.right[position] == 0
         source = "by a person" if labels.human_mask[position] else "pseudo-label"
-        note = source if score is None else f"{SCORES.title(score)} {seen.table[score][position]:.3f}"
+        note = source if score is None else f"{SHORT.get(score, SCORES.title(score))} {seen.table[score][position]:.3f}"
         found.append(
             components.Item(
                 id=image_id,
@@ -109,7 +110,7 @@ def _story(project: Project, seen: ScoreView) -> None:
                 for name, value in story.scores.items()
             ],
             hide_index=True,
-            height=38 + 35 * min(len(story.scores), 4),
+            height=38 + 35 * len(story.scores),
             column_config={
                 "Value": st.column_config.NumberColumn(format="%.3f"),
                 "Harder than": st.column_config.ProgressColumn(
