@@ -2,7 +2,9 @@
 
 The usual way: every image is augmented by Pillow in one of two loader workers, and one forward pass over labeled, weak
 and strong images keeps the graph for all of them. Ours: augmentation on whole batches, the weak view forwarded without
-a graph, channels last, and bf16 where the processor multiplies it natively. ``*_fp32_ratio`` is ours in fp32 too.
+a graph, channels last, and bf16 where the processor multiplies it natively. ``*_fp32_ratio`` is ours in fp32 too;
+``*_cpu_ratio`` compares images per second of processor time, workers included, which other load on the machine hardly
+changes.
 
     .venv/bin/python benchmarks/fixmatch.py [--small]
 """
@@ -11,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -32,6 +36,7 @@ from semiprune_core.learning.nets import build_net
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.progress import Collected
 
+WARM_UP = 3
 DEMO = Path(__file__).parents[1] / "assets" / "demo_pool.npz"
 OPERATIONS: list[tuple[Callable[[Image.Image, float], Image.Image], float, float]] = [
     (lambda im, v: ImageOps.autocontrast(im), 0, 1),
@@ -99,17 +104,32 @@ class Views(Dataset[tuple[Tensor, ...]]):
         )
 
 
-def usual_way(net_name: str, batch: int, ratio: int, n_steps: int) -> float:
-    """Images per second (labeled and unlabeled ones, each counted once)."""
+class Speed(NamedTuple):
+    """Images (labeled and unlabeled ones, each counted once) per second, and per second of processor time."""
+
+    wall: float
+    cpu: float
+
+
+def cpu_seconds() -> float:
+    """Processor time of this process and of its children that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+def usual_way(net_name: str, batch: int, ratio: int, n_steps: int) -> Speed:
+    """Wall-clock time runs from when the workers have filled their queue and work at the pace of the training."""
     images, labels = demo_images()
     net = build_net(net_name, image_size=32, channels=3, n_classes=10).train()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.03, momentum=0.9, nesterov=True, weight_decay=5e-4)
-    steps = n_steps + 1
-    loader = DataLoader(Views(images, labels, steps * batch, ratio), batch, shuffle=True, num_workers=2)
-    started = 0.0
+    steps = n_steps + WARM_UP
+    started, used = 0.0, cpu_seconds()
+    loader = DataLoader(
+        Views(images, labels, steps * batch, ratio), batch, shuffle=True, num_workers=2, prefetch_factor=1
+    )
     for number, (x, y, u_weak, u_strong) in enumerate(loader):
-        if number == 1:
-            started = time.perf_counter()  # the first step warms up
+        if number == WARM_UP:
+            started = time.perf_counter()
         logits = net(torch.cat([x, u_weak.flatten(0, 1), u_strong.flatten(0, 1)]))
         known, guess, hard = logits[:batch], *logits[batch:].chunk(2)
         confidence, target = guess.detach().softmax(-1).max(-1)
@@ -118,10 +138,13 @@ def usual_way(net_name: str, batch: int, ratio: int, n_steps: int) -> float:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return n_steps * batch * (1 + ratio) / (time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    del loader  # ends the workers, so that their processor time is counted
+    per_step = batch * (1 + ratio)
+    return Speed(n_steps * per_step / seconds, steps * per_step / (cpu_seconds() - used))
 
 
-def our_way(net_name: str, batch: int, ratio: int, n_steps: int, precision: str) -> float:
+def our_way(net_name: str, batch: int, ratio: int, n_steps: int, precision: str) -> Speed:
     images, labels = demo_images()
     settings = SSLSettings(
         net=net_name,
@@ -146,12 +169,15 @@ def our_way(net_name: str, batch: int, ratio: int, n_steps: int, precision: str)
         reference=None,
         world=World(),
     )
-    run._one_step()
-    started = time.perf_counter()
-    for _ in range(n_steps):
-        run.step += 1
+    started, used = 0.0, cpu_seconds()
+    for number in range(WARM_UP + n_steps):
+        if number == WARM_UP:
+            started = time.perf_counter()
         run._one_step()
-    return n_steps * batch * (1 + ratio) / (time.perf_counter() - started)
+        run.step += 1
+    seconds = time.perf_counter() - started
+    per_step = batch * (1 + ratio)
+    return Speed(n_steps * per_step / seconds, run.step * per_step / (cpu_seconds() - used))
 
 
 def main() -> None:
@@ -163,21 +189,22 @@ def main() -> None:
     cases = {"compact": (64, 7, 4 if small else 20), "wrn_28_2": (8, 7, 1) if small else (16, 7, 3)}
     found: dict[str, object] = {}
     for net, (batch, ratio, n_steps) in cases.items():
-        ways: dict[str, Callable[[], float]] = {
+        ways: dict[str, Callable[[], Speed]] = {
             "ours": lambda n=net, b=batch, r=ratio, s=n_steps: our_way(n, b, r, s, "auto"),
             "ours_fp32": lambda n=net, b=batch, r=ratio, s=n_steps: our_way(n, b, r, s, "fp32"),
             "usual": lambda n=net, b=batch, r=ratio, s=n_steps: usual_way(n, b, r, s),
         }
-        speeds: dict[str, list[float]] = {way: [] for way in ways}
+        speeds: dict[str, list[Speed]] = {way: [] for way in ways}
         for _ in range(rounds):
             for way, run in ways.items():
                 speeds[way].append(run())
         for way, values in speeds.items():
-            found[f"{net}_{way}_images_per_s"] = round(statistics.median(values), 1)
-            found[f"{net}_{way}_spread"] = [round(min(values), 1), round(max(values), 1)]
-        pairs = {way: [a / b for a, b in zip(speeds[way], speeds["usual"])] for way in ("ours", "ours_fp32")}
-        found[f"{net}_ratio"] = round(statistics.median(pairs["ours"]), 2)
-        found[f"{net}_fp32_ratio"] = round(statistics.median(pairs["ours_fp32"]), 2)
+            wall = [speed.wall for speed in values]
+            found[f"{net}_{way}_images_per_s"] = round(statistics.median(wall), 1)
+            found[f"{net}_{way}_spread"] = [round(min(wall), 1), round(max(wall), 1)]
+        for key, way, kind in (("ratio", "ours", 0), ("fp32_ratio", "ours_fp32", 0), ("cpu_ratio", "ours", 1)):
+            ratios = [ours[kind] / usual[kind] for ours, usual in zip(speeds[way], speeds["usual"])]
+            found[f"{net}_{key}"] = round(statistics.median(ratios), 2)
         found[f"{net}_batch"] = [batch, batch * ratio]
         print(net, {key: value for key, value in found.items() if key.startswith(net)}, flush=True)
     if not small:

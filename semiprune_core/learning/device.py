@@ -28,7 +28,7 @@ def choose_device(wanted: str = "auto") -> torch.device:
 
 
 def choose_precision(wanted: str, device: torch.device) -> str:
-    """fp32, bf16 or fp16. ``auto`` is fp16 on CUDA and bf16 on CPUs that multiply it natively."""
+    """fp32, bf16 or fp16. ``auto``: bf16 where the device multiplies it natively, else fp16 on CUDA, fp32 elsewhere."""
     if wanted != "auto":
         if wanted == "fp16" and device.type == "cpu":
             raise InvalidSettingError("precision fp16 needs a GPU. Choose auto, fp32 or bf16.")

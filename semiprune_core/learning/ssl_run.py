@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from semiprune_core.learning.alignment import align, begin_alignment
 from semiprune_core.learning.checkpoints import Checkpoint, Checkpoints, with_prefix, without_prefix
 from semiprune_core.learning.distributed import World
 from semiprune_core.learning.images import Images
+from semiprune_core.learning.labels import check_labels
 from semiprune_core.learning.nets import Net
 from semiprune_core.learning.optim import MovingAverage, fixmatch_cosine
 from semiprune_core.learning.predict import Predictions, predict
@@ -29,6 +31,7 @@ from semiprune_core.learning.trainer import Trainer, fingerprint
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray, PseudoLabels
 
+FEATURES = "features.npy"
 REPORT_EVERY = 10
 """Steps between reports that carry the loss (reading it waits for the device)."""
 CHECKED = 2000
@@ -60,26 +63,6 @@ class SSLResult:
         return PseudoLabels(self.labels, confidence, self.human_mask, tuple(class_names))
 
 
-def check_labels(labels: IntArray, n_images: int, class_names: Sequence[str]) -> None:
-    """Refuse labels that nothing can be learned from, with what is missing."""
-    if len(labels) != n_images:
-        raise InvalidDataError(f"There are {len(labels)} labels for {n_images} images; give one each, -1 for none.")
-    if len(class_names) < 2:
-        raise InvalidDataError(f"Training needs at least two classes, this project has {len(class_names)}.")
-    if len(labels) and not (labels.min() >= UNLABELED and labels.max() < len(class_names)):
-        raise InvalidDataError(f"Labels must lie in -1..{len(class_names) - 1}; one does not.")
-    counts = np.bincount(labels[labels >= 0], minlength=len(class_names))
-    if not counts.any():
-        raise InvalidDataError("No image is labeled yet. Label some of every class, then train.")
-    missing = [name for name, count in zip(class_names, counts) if not count]
-    if missing:
-        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        raise InvalidDataError(
-            f"{len(missing)} of {len(class_names)} classes have no labeled image: {shown}. "
-            "Label at least one of each, or remove the class."
-        )
-
-
 def train_ssl(
     images: np.ndarray,
     labels: IntArray,
@@ -91,19 +74,22 @@ def train_ssl(
     device: torch.device | str = "cpu",
     folder: Path | None = None,
     reference: IntArray | None = None,
+    measurable_mask: BoolArray | None = None,
     world: World | None = None,
 ) -> SSLResult:
     """Train on ``images`` (N, H, W[, C]) uint8 with human ``labels`` (N,), -1 where there is none.
 
     With a ``folder`` the run leaves checkpoints there, goes on from them when it is called again with the same
     arguments, and writes the features to ``features.npy``. ``reference`` (N,), -1 for unknown, is only ever compared
-    with. Raises :class:`Stopped` after a checkpoint when ``progress`` asks for it.
+    with. ``measurable_mask`` (N,) says which labels may be held out to measure (all where None): only those that were
+    drawn uniformly give an unbiased number. Raises :class:`Stopped` after a checkpoint when ``progress`` asks for it.
     """
     labels = np.asarray(labels)
     check_labels(labels, len(images), class_names)
     pixels = Images(images, torch.device(device))
     human = np.flatnonzero(labels >= 0)
-    rounds = _rounds(labels[human], settings, seed)
+    measurable = None if measurable_mask is None else np.flatnonzero(np.asarray(measurable_mask)[human])
+    rounds = _rounds(labels[human], settings, seed, measurable)
     n_steps = settings.n_steps
     finished: list[_Round] = []
     for number, (train, held) in enumerate(rounds):
@@ -124,17 +110,20 @@ def train_ssl(
     return _conclude(finished, pixels, labels, len(class_names), settings, folder, world or World())
 
 
-def _rounds(labels: IntArray, settings: SSLSettings, seed: int) -> list[tuple[IntArray, IntArray]]:
+def _rounds(
+    labels: IntArray, settings: SSLSettings, seed: int, measurable: IntArray | None = None
+) -> list[tuple[IntArray, IntArray]]:
     """(train, held out) positions among the human labels, one pair for each net to train."""
     rng = sampling.numpy_rng(seed, sampling.SPLIT)
     if settings.cross_fit > 1:
-        if len(labels) < 2 * settings.cross_fit:
+        n_usable = len(labels) if measurable is None else len(measurable)
+        if n_usable < 2 * settings.cross_fit:
             raise InvalidDataError(
                 f"Cross-fitting in {settings.cross_fit} parts needs at least {2 * settings.cross_fit} labels, "
-                f"there are {len(labels)}. Label more, or switch it off."
+                f"there are {n_usable}. Label more, or switch it off."
             )
-        return quality.split_folds(labels, settings.cross_fit, rng)
-    first = quality.split_held_out(labels, settings.held_out, rng)
+        return quality.split_folds(labels, settings.cross_fit, rng, measurable)
+    first = quality.split_held_out(labels, settings.held_out, rng, measurable)
     everything = (np.arange(len(labels)), np.arange(0))
     return [first, everything] if settings.refit and len(first[1]) else [first]
 
@@ -193,7 +182,7 @@ class _Run:
         self.n_classes = n_classes
         self.algorithm = settings.make_algorithm()
         self.trainer = Trainer(settings, images, n_classes=n_classes, seed=seed, world=world)
-        self.average = MovingAverage(self.trainer.net, settings.ema_decay)
+        self.average = MovingAverage(self.trainer.net, settings.ema_decay, ramp=settings.ema_ramp)
         known = torch.from_numpy(labels[train].astype(np.int64)).to(images.device)
         self.state = {
             **self.algorithm.begin(known, len(images), n_classes),
@@ -216,7 +205,7 @@ class _Run:
     def train(self) -> _Round:
         notes = self._resume()
         total, epoch = self.settings.n_steps, self.settings.steps_per_epoch
-        if notes:
+        if notes and self.world.is_first:
             self.progress.report(self.step, total, note=" ".join(notes))
         started, first = time.monotonic(), self.step
         recent: dict[str, Tensor] = {}
@@ -253,7 +242,7 @@ class _Run:
         log, state, counts = self.trainer.with_enough_memory(self._learn, self._images_per_step)
         self.state = state
         self.trainer.update(self._lr(self.step))
-        self.average.update(self.trainer.net)
+        self.average.update(self.trainer.net, self.step)
         for name, value in log.items():
             self.sums[name] = value + self.sums[name] if name in self.sums else value
         self.counts += counts
@@ -304,12 +293,13 @@ class _Run:
         idx = sampling.stream(len(self.images), self.step * n, n, seed=self.seed, purpose=sampling.POOL)
         weak_draw = augment.draw_weak(n, pad=pad, flip=s.flip, generator=rng)
         strong_draw = augment.draw_strong(n, pad=pad, flip=s.flip, n_ops=s.n_ops, strength=s.strength, generator=rng)
+        teacher = self.average.net if s.teacher == "average" else self.trainer.net
         probs, views = [], []
         for mine in self.trainer.parts(n):
             pixels = self.images.take(idx[mine])
             weak = self.images.normalise(augment.weak(pixels, weak_draw.part(mine)))
             with torch.no_grad(), self.trainer.autocast():
-                probs.append(self.trainer.net(weak).float().softmax(-1))
+                probs.append(teacher(weak).float().softmax(-1))
             if self.algorithm.view == "weak":
                 views.append(weak)
             else:
@@ -387,13 +377,7 @@ def _conclude(
 ) -> SSLResult:
     """Label every image: by the last net, or by the mean of all nets when they were cross-fitted."""
     last = rounds[-1]
-    shape = (len(images), last.net.n_features)
-    if folder is not None and world.is_first:
-        path = Path(folder) / "features.npy"
-        with files.named_disk_errors(path):
-            features = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
-    else:
-        features = np.empty(shape, np.float16)
+    features, publish = _room_for_features((len(images), last.net.n_features), folder if world.is_first else None)
     nets = rounds if settings.cross_fit > 1 else [last]
     answers = predict(
         last.net, images, precision=last.precision, world=world, keep_probs=len(nets) > 1, features_out=features
@@ -406,7 +390,8 @@ def _conclude(
             assert more.probs is not None
             total += more.probs
         mean = (total / len(nets)).astype(np.float32)
-        answers = Predictions(mean.argmax(1), mean.max(1), mean, features)
+        answers = Predictions(mean.argmax(1), mean.max(1))
+    features = publish()
     measured = rounds if settings.cross_fit > 1 else rounds[:1]
     held = np.concatenate([one.held for one in measured])
     found = quality.measure(
@@ -431,6 +416,26 @@ def _conclude(
         notes=tuple(note for one in rounds for note in one.notes),
         net=last.net,
     )
+
+
+def _room_for_features(shape: tuple[int, int], folder: Path | None) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+    """An array (N, D) to fill, and what to call when it is full: with a folder it then is ``features.npy``, whole."""
+    if folder is None:
+        array = np.empty(shape, np.float16)
+        return array, lambda: array
+    path = Path(folder) / FEATURES
+    aside = path.with_name(f".{FEATURES}.part")
+    with files.named_disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mapped = np.lib.format.open_memmap(aside, mode="w+", dtype=np.float16, shape=shape)
+
+    def publish() -> np.ndarray:
+        with files.named_disk_errors(path):
+            mapped.flush()
+            os.replace(aside, path)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+
+    return mapped, publish
 
 
 def _in_words(settings: SSLSettings, n_held: int, *, refitted: bool) -> str:

@@ -179,7 +179,7 @@ class _Run:
 
     def train(self) -> SupervisedResult:
         notes = self._resume()
-        if notes:
+        if notes and self.world.is_first:
             self.progress.report(self.step, self.n_steps, note=" ".join(notes))
         started, first = time.monotonic(), self.step
         accuracy = None

@@ -31,11 +31,17 @@ def test_moving_average_of_weights_and_copy_of_buffers():
     average = optim.MovingAverage(net, decay=0.9)
     torch.nn.init.constant_(net[0].weight, 2.0)
     net[1].running_mean.fill_(5.0)
-    average.update(net)
-    average.update(net)
+    average.update(net, 0)
+    average.update(net, 1)
     assert average.net[0].weight.item() == pytest.approx(2 - 0.81)
     assert average.net[1].running_mean.item() == 5.0
     assert not average.net.training
+
+
+def test_a_ramped_average_forgets_the_start_of_a_short_run():
+    average = optim.MovingAverage(torch.nn.Linear(1, 1), decay=0.99, ramp=True)
+    assert [average.decay_at(step) for step in (0, 90, 10_000)] == pytest.approx([0.1, 0.91, 0.99])
+    assert optim.MovingAverage(torch.nn.Linear(1, 1), decay=0.999).decay_at(0) == 0.999
 
 
 def test_norms_and_biases_decay_only_when_asked():
