@@ -1,25 +1,33 @@
 """The artifacts of the line after the pool, each written by one function and read by one.
 
     pseudo       labels, predicted, confidence, human_mask, held_out_mask, features, quality, history, model
-    trajectory   (T, N) columns of the dynamics run
-    scores       one Parquet table, a column per score
-    coreset      which images are kept, and how they were chosen
+    trajectory   (T, N) columns of the dynamics run of one seed, and its history
+    scores       one Parquet table: image_id and a column per score, the mean over the trajectories it was made from
+    coreset      indices.npy: which images are kept, best first; how they were chosen stands in the settings
 
 ``inputs`` of each name what it was made from by content hash, so that what is out of date can be told.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from semiprune_core import files
 from semiprune_core.artifacts import Artifact, Draft
-from semiprune_core.errors import MissingStepError
-from semiprune_core.records import BoolArray, FloatArray, IntArray, PseudoLabels
+from semiprune_core.errors import InvalidDataError, MissingStepError
+from semiprune_core.pool import Pool
+from semiprune_core.records import UNLABELED, BoolArray, Coreset, FloatArray, IntArray, PseudoLabels, Trajectory
+from semiprune_core.scores import ScoreSettings, ScoreTable
+from semiprune_core.trajectory_store import open_trajectory
 from semiprune_core.workspace import Project
 
 
@@ -107,3 +115,132 @@ def latest_pseudo(project: Project) -> PseudoRun:
     if artifact is None:
         raise MissingStepError(f"Project '{project.name}' has no pseudo-labels yet. Train on the Train page first.")
     return PseudoRun(artifact)
+
+
+def reference_on(pool: Pool, class_names: tuple[str, ...]) -> IntArray:
+    """(N,) the pool's reference labels as indices into ``class_names``; -1 where there is none of that name."""
+    number = {name: index for index, name in enumerate(class_names)}
+    codes = np.array([number.get(name, UNLABELED) for name in pool.class_names] + [UNLABELED], dtype=np.int64)
+    return codes[pool.reference_labels]
+
+
+@dataclass(frozen=True, eq=False)
+class TrajectoryRun:
+    """A finished dynamics run of one seed."""
+
+    artifact: Artifact
+
+    @property
+    def n_epochs(self) -> int:
+        return int(self.artifact.facts["n_epochs"])
+
+    def trajectory(self, n_epochs: int | None = None) -> Trajectory:
+        """Its (T, N) columns, memory-mapped; with ``n_epochs`` the first of them."""
+        return open_trajectory(self.artifact.folder, n_epochs)
+
+    def history(self) -> list[dict[str, Any]]:
+        """One entry per epoch: loss, accuracy against the pseudo-labels, and on the test images where tested."""
+        return files.read_json(self.artifact.path("history.json"))
+
+
+def write_trajectory(draft: Draft, recorded: Path, history: list[dict[str, Any]]) -> None:
+    """Fill the draft of a ``trajectory`` artifact with what a TrajectoryWriter left in the folder ``recorded``.
+
+    The files are linked, not moved: a crash before the artifact is complete leaves the run as it was.
+    """
+    for path in sorted(recorded.iterdir()):
+        try:
+            os.link(path, draft.path(path.name))
+        except OSError:  # another disk, or one that knows no links
+            shutil.copyfile(path, draft.path(path.name))
+    files.write_json(draft.path("history.json"), history)
+    shape = open_trajectory(draft.folder).target_prob.shape
+    draft.facts.update(n_epochs=int(shape[0]), n_images=int(shape[1]), last=history[-1] if history else None)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreRun:
+    """The scores of every image of the pool."""
+
+    artifact: Artifact
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.artifact.facts["scores"])
+
+    @property
+    def n_epochs(self) -> int:
+        """How many epochs its trajectories have."""
+        return int(self.artifact.facts["n_epochs"])
+
+    @property
+    def trajectory_ids(self) -> tuple[str, ...]:
+        return tuple(self.artifact.facts["trajectories"])
+
+    def table(self) -> ScoreTable:
+        read = pq.read_table(self.artifact.path("scores.parquet"), columns=list(self.names), memory_map=True)
+        columns = {name: read[name].to_numpy() for name in self.names}
+        return ScoreTable(columns, ScoreSettings.from_json(self.artifact.settings), read.num_rows)
+
+
+def write_scores(draft: Draft, ids: np.ndarray, table: ScoreTable) -> None:
+    """Fill the draft of a ``scores`` artifact; ``ids`` (N,) are the pool's image ids."""
+    columns = {"image_id": pa.array(ids), **{name: pa.array(values) for name, values in table.columns.items()}}
+    with files.open_atomic(draft.path("scores.parquet")) as file:
+        pq.write_table(pa.table(columns), file, use_dictionary=False, compression="none", row_group_size=1 << 17)
+    draft.facts.update(n_images=table.n_images, scores=list(table.columns))
+
+
+@dataclass(frozen=True, eq=False)
+class CoresetRun:
+    """A saved coreset."""
+
+    artifact: Artifact
+
+    def coreset(self) -> Coreset:
+        settings = self.artifact.settings
+        return Coreset(
+            np.load(self.artifact.path("indices.npy"), allow_pickle=False),
+            settings["method"],
+            {name: value for name, value in settings.items() if name not in ("method", "pruning_ratio")},
+            int(self.artifact.manifest["seed"]),
+            float(settings["pruning_ratio"]),
+            int(self.artifact.facts["n_pool"]),
+        )
+
+
+def coreset_settings(coreset: Coreset) -> dict[str, Any]:
+    """What the manifest says about how a coreset was chosen."""
+    return {"method": coreset.method, "pruning_ratio": coreset.pruning_ratio, **coreset.settings}
+
+
+def write_coreset(draft: Draft, coreset: Coreset) -> None:
+    """Fill the draft of a ``coreset`` artifact, drafted with :func:`coreset_settings` and the coreset's seed."""
+    np.save(draft.path("indices.npy"), coreset.indices.astype(np.int64), allow_pickle=False)
+    draft.facts.update(n_pool=coreset.n_pool, n_kept=len(coreset.indices))
+
+
+def latest_scores(project: Project) -> ScoreRun:
+    artifact = project.latest("scores")
+    if artifact is None:
+        raise MissingStepError(f"Project '{project.name}' has no scores yet. Do the dynamics run first.")
+    return ScoreRun(artifact)
+
+
+def open_coreset(project: Project, coreset_id: str | None = None) -> CoresetRun:
+    """A saved coreset by its id; the latest one for None."""
+    artifact = project.latest("coreset") if coreset_id is None else project.artifact(coreset_id)
+    if artifact is None:
+        raise MissingStepError(f"Project '{project.name}' has no coreset yet. Select one first.")
+    if artifact.kind != "coreset":
+        raise InvalidDataError(f"{artifact.id} is not a coreset. `semiprune select` makes one.")
+    return CoresetRun(artifact)
+
+
+def made_from(project: Project, artifact: Artifact, kind: str) -> Artifact:
+    """The artifact of ``kind`` that ``artifact`` names among its inputs, by content hash."""
+    wanted = artifact.inputs.get(kind)
+    found = next((one for one in reversed(project.artifacts(kind)) if one.hash == wanted), None)
+    if found is None:
+        raise MissingStepError(f"{artifact.id} was made from {kind} that this project no longer has. Make it anew.")
+    return found

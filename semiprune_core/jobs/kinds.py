@@ -34,7 +34,7 @@ HOMES: dict[str, Home] = {
     "import": Home("semiprune_core.importing.job", "Import", device="io"),
     "ssl": Home("semiprune_core.learning.ssl_job", "Train"),
     "preflight": Home("semiprune_core.learning.preflight", "Pre-flight"),
-    "dynamics": Home("semiprune_core.learning.jobs", "Training dynamics"),
+    "dynamics": Home("semiprune_core.learning.dynamics_job", "Training dynamics"),
     "search": Home("semiprune_core.learning.jobs", "Search"),
     "evaluate": Home("semiprune_core.learning.jobs", "Evaluate"),
     "map": Home("semiprune_core.embeddings.jobs", "Map"),

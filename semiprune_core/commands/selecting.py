@@ -1,0 +1,193 @@
+"""``dynamics``, ``scores``, ``select``, ``export``: from pseudo-labels to a coreset in files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from semiprune_core import files, jobs
+from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
+from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset
+from semiprune_core.dynamics import submit_dynamics
+from semiprune_core.errors import InvalidSettingError, JobError
+from semiprune_core.export import export_csv, hex_ids
+from semiprune_core.learning.presets import SUPERVISED_PRESETS
+from semiprune_core.methods import METHODS
+from semiprune_core.progress import Stopped
+from semiprune_core.results import ScoreRun, latest_scores, open_coreset
+from semiprune_core.scoring import with_settings
+from semiprune_core.selection import SELECTORS
+from semiprune_core.workspace import Workspace
+
+
+def _configure_dynamics(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="the project")
+    parser.add_argument("--preset", default="quick", help=f"one of {', '.join(SUPERVISED_PRESETS)}")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the (first) run")
+    parser.add_argument("--seeds", type=int, default=1, metavar="K", help="so many runs; scores are their mean")
+    parser.add_argument("--epochs", type=int, help="instead of the preset's")
+    parser.add_argument("--device", help="cpu (default), cuda:0, ...")
+    parser.add_argument("--nproc", type=int, default=1, help="processes of one run, through torchrun")
+    parser.add_argument("--background", action="store_true", help="queue it and return at once")
+
+
+def _dynamics(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    project = workspace.project(args.name)
+    if args.seeds < 1:
+        raise InvalidSettingError(f"--seeds must be at least 1, got {args.seeds}.")
+    job = submit_dynamics(
+        project,
+        preset=args.preset,
+        seeds=tuple(range(args.seed, args.seed + args.seeds)),
+        device=args.device,
+        nproc=args.nproc,
+        **({"epochs": args.epochs} if args.epochs is not None else {}),
+    )
+    if args.background:
+        jobs.supervise(workspace)
+        return Outcome({"job": job.id, "state": job.status().state}, f"Queued as {job.id}.")
+    follow(job, console)
+    result = job.result() or {}
+    run = ScoreRun(project.artifact(result["scores"]))
+    text = f"{run.artifact.id}: {', '.join(run.names)} for {run.artifact.facts['n_images']:,} images."
+    return Outcome({"job": job.id, **result, "stability": run.artifact.facts["stability"]}, text)
+
+
+def follow(job: jobs.Job, console: Console) -> jobs.JobStatus:
+    """Wait for a job, showing its progress; Ctrl+C asks it to stop. A job that failed is raised as its own error."""
+    asked = False
+
+    def watch(status: jobs.JobStatus) -> None:
+        nonlocal asked
+        if status.total:
+            console.report(status.done, status.total, **status.facts)
+        if console.should_stop() and not asked:
+            asked = True
+            job.stop()
+
+    status = jobs.wait(job, watch=watch)
+    if status.state == jobs.STOPPED:
+        raise Stopped
+    if status.state != jobs.DONE:
+        raise JobError(status.message, code=status.error_code)
+    return status
+
+
+def _configure_scores(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="the project")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table here: .csv or .parquet")
+    _add_score_knobs(parser)
+    parser.add_argument("--window", type=int, help="J of DUAL")
+
+
+def _add_score_knobs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--T", type=int, dest="n_epochs", metavar="T", help="DUAL over the first T epochs")
+    parser.add_argument("--gamma", type=float, help="exponent on DUAL's deviation, in (0, 1]")
+
+
+def _scores(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    project = workspace.project(args.name)
+    asked = {"dual_epochs": args.n_epochs, "gamma": args.gamma, "window": args.window}
+    changes = {name: value for name, value in asked.items() if value is not None}
+    run = with_settings(project, latest_scores(project), progress=console, **changes)
+    value: dict[str, Any] = {"scores": run.artifact.id, "hash": run.artifact.hash, "settings": run.artifact.settings}
+    value |= {"columns": list(run.names), **{key: run.artifact.facts[key] for key in ("n_images", "stability")}}
+    text = f"{run.artifact.id}: {', '.join(run.names)} for {run.artifact.facts['n_images']:,} images."
+    if args.out is not None:
+        write_table(run, args.out)
+        value["out"] = str(args.out)
+        text += f" Written to {args.out}."
+    return Outcome(value, text)
+
+
+def write_table(run: ScoreRun, path: Path) -> None:
+    """The scores as CSV or Parquet, image ids as 16 hex digits."""
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise InvalidSettingError(f"--out must end in .csv or .parquet, got {path.name}.")
+    table = pq.read_table(run.artifact.path("scores.parquet"))
+    table = table.set_column(0, "image_id", hex_ids(table["image_id"].to_numpy()).cast(pa.string()))
+    with files.named_disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with files.open_atomic(path) as file:
+        if path.suffix.lower() == ".csv":
+            file.write((",".join(table.column_names) + "\n").encode("ascii"))
+            pyarrow.csv.write_csv(table, file, pyarrow.csv.WriteOptions(include_header=False))
+        else:
+            pq.write_table(table, file)
+
+
+def _configure_select(parser: argparse.ArgumentParser) -> None:
+    known = [*METHODS, *(name for name in SELECTORS if name not in METHODS)]
+    parser.add_argument("name", help="the project")
+    parser.add_argument("--method", default=CoresetRequest.method, help=f"one of {', '.join(known)}")
+    parser.add_argument("--ratio", type=float, required=True, help="the share to remove, 0 <= r < 1")
+    parser.add_argument("--cutoff", type=float, help="share of the hardest images to drop")
+    parser.add_argument("--c-d", type=float, help="c_D of Beta sampling, at least 1")
+    _add_score_knobs(parser)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--score", help="the score of a plain selector (cutoff, top, stratified)")
+    parser.add_argument("--keep", choices=("hardest", "easiest"), help="of the selector top")
+    parser.add_argument("--bins", type=int, dest="n_bins", help="of the selector stratified")
+    parser.add_argument("--class-balanced", action="store_true", help="equal shares for all classes")
+    parser.add_argument("--keep-human", action="store_true", help="keep every image a person labeled")
+    parser.add_argument("--same-annotation-budget", action="store_true", help="human labels are in first and count")
+    parser.add_argument("--min-per-class", type=int, default=0, metavar="K", help="at least K of each class")
+    parser.add_argument("--drop-duplicates", action="store_true", help="of equal pictures keep one at most")
+    parser.add_argument("--exact", action="store_true", help="leave texts as they are, also where they look like code")
+
+
+def _select(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    project = workspace.project(args.name)
+    request = CoresetRequest(
+        method=args.method,
+        pruning_ratio=args.ratio,
+        seed=args.seed,
+        cutoff=args.cutoff,
+        c_d=args.c_d,
+        score=args.score,
+        keep=args.keep,
+        n_bins=args.n_bins,
+        n_epochs=args.n_epochs,
+        gamma=args.gamma,
+        **{name: getattr(args, name) for name in OPTIONS},
+    )
+    run = build_coreset(project, request, progress=console)
+    exported = export_csv(project, run, exact=args.exact)
+    facts = run.artifact.facts
+    value = {
+        "coreset": run.artifact.id,
+        "hash": run.artifact.hash,
+        **{key: facts[key] for key in ("n_pool", "n_kept", "n_human")},
+        "settings": run.artifact.settings,
+        "seed": run.artifact.manifest["seed"],
+        "files": exported.to_json(),
+    }
+    text = f"{run.artifact.id}: {facts['n_kept']:,} of {facts['n_pool']:,} images kept. Written to {exported.kept}."
+    return Outcome(value, text)
+
+
+def _configure_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="the project")
+    parser.add_argument("--coreset", metavar="ID", help="default: the latest one")
+    parser.add_argument("--format", choices=("csv",), default="csv")
+    parser.add_argument("--exact", action="store_true", help="leave texts as they are, also where they look like code")
+
+
+def _export(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    project = workspace.project(args.name)
+    run = open_coreset(project, args.coreset)
+    exported = export_csv(project, run, exact=args.exact)
+    return Outcome({"coreset": run.artifact.id, "files": exported.to_json()}, f"Written to {exported.kept}.")
+
+
+COMMANDS.register("dynamics")(
+    Command("train on the pseudo-labeled pool and score every image", _configure_dynamics, _dynamics)
+)
+COMMANDS.register("scores")(Command("the scores of every image, as a table", _configure_scores, _scores))
+COMMANDS.register("select")(Command("choose a coreset and write it as CSV", _configure_select, _select))
+COMMANDS.register("export")(Command("write a saved coreset to files", _configure_export, _export))

@@ -1,0 +1,122 @@
+"""From scores to a coreset: one request for the page, the command line and the search; one function to build it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from semiprune_core.artifacts import open_artifact
+from semiprune_core.checks import check_range
+from semiprune_core.errors import MissingStepError
+from semiprune_core.methods import METHODS, select_coreset
+from semiprune_core.pool import Pool
+from semiprune_core.progress import Progress
+from semiprune_core.records import Coreset, Evidence
+from semiprune_core.results import (
+    CoresetRun,
+    PseudoRun,
+    ScoreRun,
+    coreset_settings,
+    latest_scores,
+    made_from,
+    write_coreset,
+)
+from semiprune_core.scores import ScoreTable
+from semiprune_core.scoring import with_settings
+from semiprune_core.selection import SELECTORS, default_knobs, knob_defaults
+from semiprune_core.settings import Settings
+from semiprune_core.workspace import Project
+
+OPTIONS = ("class_balanced", "keep_human", "same_annotation_budget", "min_per_class", "drop_duplicates")
+KNOBS = ("cutoff", "c_d", "score", "keep", "n_bins")
+"""The selectors' knobs that a person may set; a selector takes those it has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoresetRequest(Settings):
+    """Everything a person chooses on the way to a coreset. ``None`` means the default for this pool and ratio.
+
+    ``n_epochs`` is T of DUAL and ``gamma`` its exponent: a change of them scores anew from the stored trajectory.
+    The others are knobs of the selectors and options of the selection.
+    """
+
+    method: str = "semi_aum_cutoff"
+    pruning_ratio: float = 0.7
+    seed: int = 0
+    cutoff: float | None = None
+    c_d: float | None = None
+    score: str | None = None
+    keep: str | None = None
+    n_bins: int | None = None
+    n_epochs: int | None = None
+    gamma: float | None = None
+    class_balanced: bool = False
+    keep_human: bool = False
+    same_annotation_budget: bool = False
+    min_per_class: int = 0
+    drop_duplicates: bool = False
+
+    def check(self) -> None:
+        check_range("pruning_ratio", self.pruning_ratio, low=0, high=1, high_open=True)
+        if self.method not in METHODS and self.method not in SELECTORS:
+            METHODS[self.method]  # raises, with the known names
+
+    @property
+    def selector(self) -> str:
+        return METHODS[self.method].selector if self.method in METHODS else self.method
+
+    @property
+    def score_changes(self) -> dict[str, Any]:
+        """What it asks of the score settings."""
+        asked = {"dual_epochs": self.n_epochs, "gamma": self.gamma}
+        return {name: value for name, value in asked.items() if value is not None}
+
+    def knobs(self, n_images: int, n_epochs: int | None) -> dict[str, Any]:
+        """The selector's knobs: those given, and the defaults for such a pool, ratio and run."""
+        known = default_knobs(self.method, n_images, self.pruning_ratio, n_epochs).selector
+        given = {name: getattr(self, name) for name in KNOBS if getattr(self, name) is not None}
+        return {**known, **given}
+
+    def knob_names(self) -> tuple[str, ...]:
+        """Which of KNOBS this method leaves open."""
+        fixed = METHODS[self.method].knobs if self.method in METHODS else {}
+        return tuple(name for name in knob_defaults(SELECTORS[self.selector]) if name in KNOBS and name not in fixed)
+
+
+def evidence_of(table: ScoreTable, pseudo: PseudoRun, pool: Pool) -> Evidence:
+    """What the selectors look at for a project's scores."""
+    labels = pseudo.labels()
+    return table.evidence(labels=labels.labels, human_mask=labels.human_mask, duplicate_of=pool.duplicate_of)
+
+
+def choose_coreset(evidence: Evidence, request: CoresetRequest, n_epochs: int | None) -> Coreset:
+    """The coreset that ``request`` asks for; ``n_epochs`` is the length of the scoring run."""
+    return select_coreset(
+        evidence,
+        request.method,
+        pruning_ratio=request.pruning_ratio,
+        seed=request.seed,
+        **{name: getattr(request, name) for name in OPTIONS},
+        **request.knobs(evidence.n_images, n_epochs),
+    )
+
+
+def build_coreset(
+    project: Project, request: CoresetRequest, *, scores: ScoreRun | None = None, progress: Progress | None = None
+) -> CoresetRun:
+    """Choose and save a coreset; the same request on the same scores is found again instead of saved twice."""
+    scores = with_settings(project, scores or latest_scores(project), progress=progress, **request.score_changes)
+    pseudo, pool = PseudoRun(made_from(project, scores.artifact, "pseudo")), project.pool()
+    if pool.hash != scores.artifact.inputs["pool"]:
+        raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run first.")
+    coreset = choose_coreset(evidence_of(scores.table(), pseudo, pool), request, scores.n_epochs)
+    settings = coreset_settings(coreset)
+    inputs = {"pool": pool.hash, "pseudo": pseudo.artifact.hash, "scores": scores.artifact.hash}
+    for known in reversed(project.artifacts("coreset")):
+        if known.inputs == inputs and known.settings == settings and known.manifest["seed"] == coreset.seed:
+            return CoresetRun(known)
+    with project.draft("coreset", settings=settings, inputs=inputs, seed=coreset.seed) as draft:
+        write_coreset(draft, coreset)
+        human = pseudo.labels().human_mask
+        draft.facts["n_human"] = int(human[coreset.indices].sum())
+    return CoresetRun(open_artifact(draft.folder))
