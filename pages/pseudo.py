@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts import image_list, inspect_charts, inspecting
+from pages.parts import image_list, inspect_charts, inspecting, labeling_elements, who
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import freshness, quality_report, review, trust
@@ -19,6 +19,7 @@ from semiprune_core.line import BY_KEY
 from semiprune_core.pool import Pool
 from semiprune_core.quality_report import Report
 from semiprune_core.results import PseudoRun
+from semiprune_core.server import review_queue
 from semiprune_core.workspace import Project
 
 VIEWS = {
@@ -33,8 +34,8 @@ LIGHTS = {
     "amber": (st.warning, ":material/warning:"),
     "red": (st.error, ":material/dangerous:"),
 }
-MOST_CELLS = 30
-"""Up to so many classes the confusion matrix is drawn; beyond, the most frequent confusions are listed."""
+MOST_CELLS = 30  # up to so many classes the confusion matrix is drawn; beyond, the most frequent confusions are listed
+WATCH_SECONDS = 4
 _REPORTS: dict[Any, Report] = {}
 
 
@@ -63,9 +64,10 @@ def interval(share: Share) -> str:
     return f"{percent(share.low)} to {percent(share.high)}"
 
 
-def stale_notice(project: Project) -> None:
-    """What is out of date after corrections, and one button to mend it."""
-    stale = freshness.out_of_date(project)
+@st.fragment(run_every=WATCH_SECONDS)
+def stale_notice(project: Project, pool: Pool) -> None:
+    """What is out of date after corrections, and one button to mend it. Looks again by itself: the deck saves alone."""
+    stale = freshness.out_of_date(project, pool)
     if not stale:
         return
     with st.container(border=True):
@@ -73,21 +75,19 @@ def stale_notice(project: Project) -> None:
         st.markdown(f":material/update: Out of date. {words}.")
         if st.button("Bring up to date", key="pseudo_update", icon=":material/refresh:"):
             try:
-                queued = freshness.bring_up_to_date(project)
+                job = freshness.bring_up_to_date(project)
             except SemiPruneError as error:
                 st.error(literal(str(error), 1000), icon=":material/error:")
             else:
-                st.toast(f"{count(len(queued), 'job')} queued. They go on when this page is closed.")
+                st.toast(f"{literal(job.title)} is under way; it goes on when this page is closed.")
 
 
 def trust_check(found: Report, agreements: list[float]) -> None:
     judged = trust.judge(found, agreements)
     say, icon = LIGHTS[judged.level]
-    say(f"**{literal(judged.verdict, 400)}**", icon=icon)
-    marks = {"green": ":green[●]", "amber": ":orange[●]", "red": ":red[●]"}
-    with st.expander("Why", expanded=judged.level != "green"):
-        for reason in judged.reasons:
-            st.markdown(f"{marks[reason.level]} {literal(reason.sentence, 400)}")
+    marks = {"green": ":green[●] green:", "amber": ":orange[●] amber:", "red": ":red[●] red:"}
+    lines = [f"- {marks[reason.level]} {literal(reason.sentence, 400)}" for reason in judged.reasons]
+    say("\n".join([f"**{literal(judged.verdict, 400)}**", "", *lines]), icon=icon)
 
 
 def numbers(found: Report) -> None:
@@ -243,21 +243,31 @@ def frequent_confusions(names: tuple[str, ...], table: np.ndarray) -> tuple[int,
 
 
 def reviewing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, others: list[PseudoRun]) -> None:
-    found = review.signals(project, run, others)
-    use = st.pills(
-        "Order by",
-        list(found),
-        format_func=review.SIGNALS.get,
-        selection_mode="multi",
-        default=list(found),
-        key="review_signals",
-    )
-    labeled = np.flatnonzero(review.human_labels(pool, run, store) >= 0)
-    ordered = review.doubt(found, use=use or None, leave_out=labeled)
+    """Doubtful images first: one by one with the model's answer as the suggestion, or as a gallery."""
+    found = review_queue.kept_signals(project, run, others)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        way = st.segmented_control(
+            "Look at", ["One by one", "Gallery"], default="One by one", required=True, key="review_way"
+        )
+        titles = {"all": "All signals of doubt", **{name: review.SIGNALS[name] for name in found}}
+        signal = st.selectbox("Order by", list(titles), format_func=titles.get, key="review_signal", width=220)
     st.caption(
-        "The most doubtful images first. A correction is a person's label from then on; because the model's answer was "
-        "in view, it never counts towards the held-out accuracy."
+        "Enter accepts the model's answer, a class key corrects it. Both are a person's labels from then on; because "
+        "the answer was in view, they never count towards the held-out accuracy."
     )
+    newest = run.artifact.id == project.artifacts("pseudo")[-1].id
+    if way == "One by one" and newest:
+        annotator = who.name()
+        if annotator is None:
+            who.ask("review")
+            return
+        queue = "doubt" if signal == "all" else f"doubt_{signal}"
+        labeling_elements.deck(project, store, annotator=annotator, queue=queue)
+        return
+    if not newest:
+        st.caption("One by one, the newest run is reviewed; this is an older one.")
+    labeled = np.flatnonzero(review.human_labels(pool, run, store) >= 0)
+    ordered = review.doubt(found, use=None if signal == "all" else (str(signal),), leave_out=labeled)
     image_list.show(project, pool, ordered.order, key="review", given="Most doubtful first")
 
 
@@ -319,10 +329,10 @@ def main() -> None:
             subset = None if chosen == "All images" else chosen
     pool = quality_report.on_run(whole, run)
     others = [one for one in runs if one.artifact.id != run.artifact.id]
-    stale_notice(project)
+    stale_notice(project, whole)
     found = report_of(project, pool, store, run, subset)
-    trust_check(found, [quality_report.agreement(run, other) for other in others])
     numbers(found)
+    trust_check(found, [quality_report.agreement(run, other) for other in others])
     view = st.segmented_control(
         "View",
         list(VIEWS),

@@ -12,6 +12,7 @@ from semiprune_core import jobs
 from semiprune_core.artifacts import Artifact
 from semiprune_core.errors import MissingStepError
 from semiprune_core.labeling import open_store
+from semiprune_core.pool import Pool
 from semiprune_core.workspace import Project
 
 LINE = ("pseudo", "trajectory", "scores", "coreset")
@@ -39,11 +40,11 @@ class Stale:
         return WORDS.get(self.artifact.kind, self.artifact.kind)
 
 
-def out_of_date(project: Project) -> list[Stale]:
-    """The newest artifact of each kind that is out of date, in the order of the line."""
+def out_of_date(project: Project, pool: Pool | None = None) -> list[Stale]:
+    """The newest artifact of each kind that is out of date, in the order of the line. ``pool`` where it is open."""
     if not project.has_pool():
         return []
-    labels, pool = open_store(project).snapshot().hash, project.pool().hash
+    labels, images = open_store(project).snapshot().hash, (pool or project.pool()).hash
     newest = {kind: project.latest(kind) for kind in (*LINE, "map")}
     kind_of = {artifact.hash: artifact for artifact in project.artifacts() if artifact.kind in (*LINE, "map")}
     stale: dict[str, Stale] = {}
@@ -55,7 +56,7 @@ def out_of_date(project: Project) -> list[Stale]:
             made_from = kind_of.get(value)
             if role == "labels" and value != labels:
                 reason = "labels have changed since it was made"
-            elif role == "pool" and value != pool:
+            elif role == "pool" and value != images:
                 reason = "images were added since it was made"
             elif made_from is not None and made_from.kind in stale:
                 reason = f"it stands on {made_from.id}, which is out of date"
@@ -66,21 +67,47 @@ def out_of_date(project: Project) -> list[Stale]:
     return list(stale.values())
 
 
-def bring_up_to_date(project: Project) -> list[jobs.Job]:
-    """Queue the jobs that made what is out of date once more, with the same settings; they run one after the other."""
-    queued = []
-    for one in out_of_date(project):
-        kind = MADE_BY.get(one.artifact.kind)
-        if kind is None:
-            continue
-        before = jobs.list_jobs(project, kind)
-        if any(job.status().state not in jobs.OVER for job in before):
-            continue  # it is under way already
-        if not before:
-            raise MissingStepError(
-                f"{one.title} were not made by a job of this project, so it cannot be run again. "
-                "Start it anew on its own page."
-            )
-        last = next((job for job in before if job.status().state == jobs.DONE), before[0])
-        queued.append(jobs.submit(project, kind, last.settings, title=last.title, device=last.device))
-    return queued
+def bring_up_to_date(project: Project) -> jobs.Job:
+    """Start the first of the line's jobs whose result is out of date, with the settings it had before.
+
+    What stands on its result can only be made once that is there, so the next one is started the same way.
+    """
+    stale = [one for one in out_of_date(project) if one.artifact.kind in MADE_BY]
+    if not stale:
+        raise MissingStepError("Nothing that a job makes is out of date. Scores and coresets are made on their pages.")
+    first = stale[0]
+    kind = MADE_BY[first.artifact.kind]
+    before = jobs.list_jobs(project, kind)
+    under_way = next((job for job in before if job.status().state not in jobs.OVER), None)
+    if under_way is not None:
+        return under_way
+    named = [job for job in before if job.id == first.artifact.facts.get("job")]
+    last = next(iter(named or [job for job in before if job.status().state == jobs.DONE]), None)
+    if last is None:
+        raise MissingStepError(
+            f"It is not known how {first.artifact.id} was made: its job is gone. Start it anew on its own page."
+        )
+    return AGAIN[kind](project, last)
+
+
+def _train_again(project: Project, job: jobs.Job) -> jobs.Job:
+    from semiprune_core.learning.training import TrainSettings, start_training
+
+    return start_training(project, TrainSettings.from_json(job.settings), device=job.devices[0], nproc=job.nproc)
+
+
+def _run_dynamics_again(project: Project, job: jobs.Job) -> jobs.Job:
+    from semiprune_core.dynamics import DynamicsSettings, submit_dynamics
+
+    settings = DynamicsSettings.from_json(job.settings)
+    return submit_dynamics(
+        project,
+        preset=settings.preset,
+        seeds=settings.seeds,
+        device=job.device,
+        nproc=job.nproc,
+        **settings.training,
+    )
+
+
+AGAIN = {"ssl": _train_again, "dynamics": _run_dynamics_again}

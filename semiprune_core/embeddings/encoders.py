@@ -49,6 +49,8 @@ def open_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Encoder:
                 "convert them to .safetensors first.",
                 code="FORMAT_NOT_ALLOWED",
             )
+        if not path.is_file():
+            raise SourceError(f"There is no file {path}. Check the path of the weights.", code="FILE_MISSING")
     net = LIBRARIES[library](model, fetch=path is None)
     if path is not None:
         _load(net, path)
@@ -133,7 +135,7 @@ def encode(encoder: Encoder, images: np.ndarray, *, side: int, report: Callable[
     with torch.inference_mode():
         for start in range(0, len(images), BATCH):
             report(start, len(images))
-            pixels = torch.from_numpy(np.ascontiguousarray(images[start : start + BATCH])).permute(0, 3, 1, 2).float()
+            pixels = torch.from_numpy(np.array(images[start : start + BATCH])).permute(0, 3, 1, 2).float()
             pixels = pixels.expand(-1, 3, -1, -1) / 255
             if pixels.shape[-1] != side:
                 pixels = functional.interpolate(pixels, size=(side, side), mode="bilinear", antialias=True)
