@@ -24,7 +24,7 @@ def project(tmp_path, import_into):
     np.savez(tmp_path / "pool.npz", images=pixels, labels=np.array(["ant", "bee", "cow"])[labels])
     made, _ = import_into(SourceSpec("npz", str(tmp_path / "pool.npz")))
     label_share(made, 0.4)
-    return made
+    return made.workspace.project(made.name)  # opened anew: the import chose the cache's form
 
 
 def pairs(n_true, n_predicted, n, seed):

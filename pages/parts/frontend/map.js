@@ -141,10 +141,19 @@ export default function (component) {
     const plain = rgb(css("--st-primary-color", "#0f766e")), none = rgb("#9aa0a6");
     const put = (code, [r, g, b]) => { table[3 * code] = r; table[3 * code + 1] = g; table[3 * code + 2] = b; };
     if (!colour) { for (let code = 0; code < 65536; code++) put(code, plain); return table; }
-    if (colour.kind === "class") colour.colours.forEach((one, code) => put(code, rgb(one)));
+    if (colour.kind === "class") colour.colours.forEach((one, code) => put(code, seen(one)));
     else for (let code = 0; code < NONE; code++) put(code, along(code / (NONE - 1)));
     put(NONE, none);
     return table;
+  }
+
+  // A dark colour on a dark ground is lifted until it can be seen.
+  function seen(colour) {
+    const light = ([r, g, b]) => (0.2126 * r + 0.7152 * g + 0.0722 * b) / 255;
+    let found = rgb(colour);
+    if (light(rgb(css("--st-background-color", "#ffffff"))) > 0.5) return found;
+    while (light(found) < 0.3) found = found.map((value) => Math.round(value + (255 - value) * 0.15));
+    return found;
   }
 
   function along(share) {
@@ -170,7 +179,7 @@ export default function (component) {
     colour.names.forEach((name, code) => {
       if (colour.names.length > 10 && !colour.marked.includes(code)) return;
       const entry = element("span", "entry"), dot = element("span", "dot");
-      dot.style.background = colour.colours[code];
+      dot.style.background = `rgb(${seen(colour.colours[code]).join()})`;
       entry.append(dot, element("span", "", name));
       box.append(entry);
     });
@@ -236,7 +245,7 @@ export default function (component) {
   }
 
   function dots(p, v, pixels, inView) {
-    const radius = v.scale * Math.max(1.1, Math.min(4.5, 150 / Math.sqrt(inView + 1)));
+    const radius = Math.max(1.1 * v.scale, Math.min(4.5 * v.scale, 0.24 * Math.sqrt(v.width * v.height / (inView + 1))));
     const stamp = disc(radius), { points } = p, { paint, colour, selected, shown, n } = s;
     let step = Math.floor(n * 0.6180339887) | 1; // a fixed shuffle: no class lies on top only because it came last
     while (gcd(step, n) !== 1) step += 2;
