@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.parts import image_list, inspecting, job_panel, urls
+from pages.parts import image_list, inspecting, job_panel, urls, who
 from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, literal
@@ -216,6 +216,7 @@ def selection(
 
 def main() -> None:
     project = projects.require("map")
+    who.recall()
     projects.title(BY_KEY["map"].title, BY_KEY["map"].purpose)
     running = watch_jobs(project)
     found = maps_of(project)

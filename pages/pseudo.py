@@ -315,6 +315,7 @@ def comparing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
 
 def main() -> None:
     project = projects.require("pseudo")
+    who.recall()
     projects.title(BY_KEY["pseudo"].title, BY_KEY["pseudo"].purpose)
     store, whole = open_store(project), projects.pool(project)
     runs = [PseudoRun(artifact) for artifact in reversed(project.artifacts("pseudo"))]

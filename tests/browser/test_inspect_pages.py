@@ -15,6 +15,7 @@ from semiprune_core.progress import Collected
 from semiprune_core.results import latest_pseudo
 from semiprune_core.sources.base import SourceSpec
 from semiprune_core.workspace import Workspace
+from tests.browser.label_support import wait_until
 from tests.support.pseudo_runs import fake_pseudo, label_share
 
 pytestmark = pytest.mark.browser
@@ -173,16 +174,13 @@ def test_enter_accepts_the_suggestion_and_a_class_key_corrects_it(page, server, 
     before = store.last_seq
     names = {one.name: one.class_id for one in store.classes.all()}
     suggested = re.match(r"Enter: (.+) \(\d+%\)", page.locator(".tag.suggestion").inner_text())[1]
-    page.keyboard.press("Enter")
-    page.keyboard.press("3")
-    expect(page.get_by_text("All saved").or_(page.get_by_text("saved", exact=False)).first).to_be_visible(timeout=SLOW)
-    events = []
-    page.wait_for_function("() => true")
-    for _ in range(200):
-        events = store.events(after=before)
-        if len(events) >= 2:
-            break
-        page.wait_for_timeout(50)
+    for key in ("Enter", "3"):
+        wait_until(
+            lambda: page.locator(".labeling").evaluate("root => Boolean(root.studio.card?.ready)"), "the picture"
+        )
+        page.keyboard.press(key)
+    wait_until(lambda: len(store.events(after=before)) >= 2, "two events in the store")
+    events = store.events(after=before)
     assert [event["source"] for event in events] == ["review", "review"]
     assert [event["class_id"] for event in events] == [names[suggested], names["Pullover"]]
 
