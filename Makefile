@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 TEST_ARGS ?=
 
-.PHONY: run install test test-full lint browser clean demo-pool
+.PHONY: run install test test-full lint tools clean demo-pool
 
 run: install
 	$(BIN)/streamlit run app.py
@@ -30,18 +30,18 @@ $(INSTALLED_DEV): $(INSTALLED) requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
-browser:
-	@bash tests/get_browser.sh
+tools:
+	@bash tests/get_tools.sh
 
 lint: $(INSTALLED_DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-test: $(INSTALLED_DEV) browser lint
+test: $(INSTALLED_DEV) tools lint
 	$(BIN)/python -m pytest -m "not browser and not fault and not slow" -n 2 $(TEST_ARGS)
 	$(BIN)/python -m pytest -m "browser or fault or slow" $(TEST_ARGS)
 
-test-full: $(INSTALLED_DEV) browser lint
+test-full: $(INSTALLED_DEV) tools lint
 	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "not browser and not fault and not slow" -n 2 $(TEST_ARGS)
 	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "browser or fault or slow" $(TEST_ARGS)
 

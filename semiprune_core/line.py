@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -34,7 +35,20 @@ STEPS: tuple[Step, ...] = (
     Step("export", "Export", "Hand the coreset over, with its proof.", "export", "select"),
 )
 BY_KEY = {step.key: step for step in STEPS}
-DONE_WHEN: dict[str, Callable[[Project], bool]] = {}
+
+
+def _is_labeled(project: Project) -> bool:
+    """Whether the drawn subset is complete; asks the label store only where there is one."""
+    from semiprune_core.labeling import open_store
+    from semiprune_core.labeling.database import URL_VARIABLE
+    from semiprune_core.labeling.progress_report import progress
+
+    if not os.environ.get(URL_VARIABLE) and not (project.folder / "labels.sqlite").is_file():
+        return False
+    return progress(open_store(project)).complete
+
+
+DONE_WHEN: dict[str, Callable[[Project], bool]] = {"label": _is_labeled}
 """Steps whose end is not simply an artifact register here how to tell."""
 
 

@@ -55,6 +55,7 @@ def picture(src: str, *, key: str, alt: str = "", fallback: str = "") -> None:
     _picture(key=key, data={"src": src, "alt": alt, "fallback": fallback})
 
 
-def uploader(base: str, token: str, *, key: str) -> dict[str, Any] | None:
-    """A drop zone that streams to our upload route; returns what has just arrived."""
-    return _uploader(key=key, data={"base": f"{base}/uploads", "token": token}, on_uploaded_change=_ignore).uploaded
+def uploader(base: str, token: str, *, key: str, words: str = "") -> dict[str, Any] | None:
+    """A drop zone that streams to our upload route; returns what has just arrived. ``words`` ask for one file."""
+    data = {"base": f"{base}/uploads", "token": token, "words": words}
+    return _uploader(key=key, data=data, on_uploaded_change=_ignore).uploaded

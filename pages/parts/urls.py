@@ -22,3 +22,7 @@ def problems(project: str) -> str:
 
 def export(project: str, name: str) -> str:
     return f"{base()}/projects/{quote(project)}/exports/{quote(name)}"
+
+
+def labels(project: str, form: str) -> str:
+    return f"{base()}/projects/{quote(project)}/labels/export/{quote(form)}"

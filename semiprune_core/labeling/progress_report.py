@@ -63,7 +63,7 @@ def progress(store: LabelStore, *, drawing_id: int | None = None, annotator: str
     with store.database.read() as connection:
         sheet = store.classes.read(connection)
         drawing = store.drawings.latest_in(connection) if drawing_id is None else None
-        labels = store._labels(connection, blind=False)
+        labels = store.labels_in(connection)
         table = schema.current
         decided = connection.execute(
             sa.select(table.c.image_id, sa.func.count())

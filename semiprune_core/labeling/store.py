@@ -178,7 +178,8 @@ class LabelStore:
                 answers.append(None)
             except InvalidDataError as error:
                 event_id = item.get("event_id") if isinstance(item, Mapping) else None
-                answers.append(Ack(str(event_id)[:64], "refused", reason=str(error)).to_json())
+                named = event_id if isinstance(event_id, str) else ""
+                answers.append(Ack(named[:64], "refused", reason=str(error)).to_json())
         acks = iter(self.append(events))
         return [answer if answer is not None else next(acks).to_json() for answer in answers]
 
@@ -262,9 +263,10 @@ class LabelStore:
         annotators agree; reference labels only where no person has said anything. ``blind=True`` leaves reviews out.
         """
         with self.database.read() as connection:
-            return self._labels(connection, blind=blind)
+            return self.labels_in(connection, blind=blind)
 
-    def _labels(self, connection: Connection, *, blind: bool) -> Labels:
+    def labels_in(self, connection: Connection, *, blind: bool = False) -> Labels:
+        """:meth:`labels` inside a transaction."""
         rows, into = self._label_rows(connection), resolve_merges(self.classes.read(connection))
         return _settle(rows[rows[:, 3] < REVIEWED] if blind else rows, into)
 
@@ -304,7 +306,7 @@ class LabelStore:
         """
         with self.database.read() as connection:
             sheet = self.classes.read(connection)
-            blind = self._labels(connection, blind=True)
+            blind = self.labels_in(connection, blind=True)
             uniform = self._uniform_ids(connection)
         keep = np.isin(blind.ids, uniform)
         kept = Labels(

@@ -28,6 +28,8 @@ from semiprune_core.workspace import Workspace
 HOSTS_VARIABLE = "SEMIPRUNE_ALLOWED_HOSTS"
 PASSWORD_VARIABLE = "SEMIPRUNE_PASSWORD"  # noqa: S105 - a variable's name
 TOKEN_HEADER = "x-semiprune-token"  # noqa: S105 - a header's name
+CLOSED = ("/_stcore/metrics",)
+"""Routes of Streamlit's that tell more than anybody here needs to know."""
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -97,6 +99,8 @@ class Access:
         headers = Headers(scope=scope)
         if _host_name(headers.get("host", "")) not in self.hosts:
             await _refuse(scope, receive, send, 421, f"Unknown host name. Add it to {HOSTS_VARIABLE} to allow it.")
+        elif scope["path"].endswith(CLOSED):
+            await _refuse(scope, receive, send, 404, "Not found.")
         elif self.password is not None and not _knows_password(headers, self.password):
             await _refuse(scope, receive, send, 401, "A password is needed.")
         else:

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from semiprune_core.errors import ConflictError, DiskFullError, SemiPruneError, UnsafePathError, WorkspaceError
-from semiprune_core.server import downloads, pictures, uploads
+from semiprune_core.server import downloads, labels, pictures, uploads
 from semiprune_core.server.access import AccessError
 from semiprune_core.workspace import Workspace
 
@@ -37,6 +37,14 @@ def studio_routes(workspace: Workspace) -> list[BaseRoute]:
         route("/projects/{project}/images/{image_id}/{size:str}", pictures.picture, "GET"),
         route("/projects/{project}/exports/{name}", downloads.export, "GET"),
         route("/projects/{project}/problems.csv", downloads.problems, "GET"),
+        route("/projects/{project}/labels", labels.save, "POST"),
+        route("/projects/{project}/labels/queue", labels.queue, "POST"),
+        route("/projects/{project}/labels/leases", labels.leases, "POST"),
+        route("/projects/{project}/labels/similar", labels.similar, "POST"),
+        route("/projects/{project}/labels/classes", labels.classes, "GET"),
+        route("/projects/{project}/labels/classes", labels.add_class, "POST"),
+        route("/projects/{project}/labels/progress", labels.how_far, "GET"),
+        route("/projects/{project}/labels/export/{format}", labels.export, "GET"),
         route("/uploads", uploads.begin, "POST"),
         route("/uploads/{upload}/{number:int}", uploads.receive, "PUT"),
         route("/uploads/{upload}", uploads.discard, "DELETE"),

@@ -87,7 +87,7 @@ def chromium():
     named = os.environ.get("SEMIPRUNE_BROWSER")
     path = named or next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if path is None:
-        pytest.fail("No Chromium for the browser tests. Run `make browser`, or set SEMIPRUNE_BROWSER to its path.")
+        pytest.fail("No Chromium for the browser tests. Run `make tools`, or set SEMIPRUNE_BROWSER to its path.")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser

@@ -34,7 +34,7 @@ def make_pool(paths=PATHS, labels=(0, 1, -1, 0, 1, 1, 0), class_names=("ant", "b
     place = {int(image): position for position, image in enumerate(ids)}
     return SimpleNamespace(
         ids=ids,
-        table=pa.table({"path": paths}),
+        column={"path": pa.array(paths)}.__getitem__,
         class_names=class_names,
         reference_labels=np.array(labels),
         positions=lambda wanted: np.array([place.get(int(image), -1) for image in wanted], dtype=np.int64),

@@ -71,7 +71,7 @@ def import_rows(store: LabelStore, count: int) -> None:
     ids = np.arange(count, dtype=np.uint64) + np.uint64(2**63)
     pool = SimpleNamespace(
         ids=ids,
-        table=pa.table({"path": [f"{number}.png" for number in range(count)]}),
+        column={"path": pa.array([f"{number}.png" for number in range(count)])}.__getitem__,
         positions=lambda wanted: np.where(np.isin(wanted, ids), 0, -1),
     )
     text = "path,label\n" + "".join(f"{number}.png,c{number % 3}\n" for number in range(count))

@@ -60,6 +60,11 @@ def test_every_answer_carries_the_security_headers():
     assert headers["X-Frame-Options"] == "SAMEORIGIN"
 
 
+def test_the_metrics_of_streamlit_are_closed():
+    assert client().get("/_stcore/metrics").status_code == 404
+    assert client().get("/base/_stcore/metrics").text == "Not found."
+
+
 def basic(password):
     return {"authorization": "Basic " + base64.b64encode(f"anyone:{password}".encode()).decode()}
 

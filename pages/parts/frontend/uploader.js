@@ -7,8 +7,9 @@ export default function (component) {
   const zone = find(".zone");
   if (zone.studio) { zone.studio.data = data; return; }
   const state = (zone.studio = { data, abort: null });
-  const rest = () => say("Drop a ZIP, an .npz, images or a folder here", "They are streamed to the server's disk, not held in memory.");
+  const rest = () => say(data.words || "Drop a ZIP, an .npz, images or a folder here", "They are streamed to the server's disk, not held in memory.");
   rest();
+  find(".pick-folder").hidden = Boolean(data.words); // asked for one file
 
   find(".pick-files").onclick = (event) => { event.stopPropagation(); find(".files").click(); };
   find(".pick-folder").onclick = (event) => { event.stopPropagation(); find(".folder").click(); };
@@ -118,7 +119,8 @@ export default function (component) {
     zone.classList.toggle("busy", on);
     find(".bar").hidden = !on;
     find(".cancel").hidden = !on;
-    find(".pick-files").hidden = find(".pick-folder").hidden = on;
+    find(".pick-files").hidden = on;
+    find(".pick-folder").hidden = on || Boolean(state.data.words);
   }
   function gb(bytes) {
     const units = ["B", "kB", "MB", "GB"];

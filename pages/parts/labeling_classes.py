@@ -1,0 +1,140 @@
+"""The classes: add, rename, merge, reorder, colour, key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts.text import count, literal
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.labeling import LabelStore
+from semiprune_core.labeling.classes import Added, LabelClass, NewClass, read_class_csv, read_class_list
+from semiprune_core.labeling.exchange import decode_text
+from semiprune_core.pool import Pool
+
+
+def editor(pool: Pool, store: LabelStore, annotator: str) -> None:
+    """Everything about classes, on one page."""
+    _said()
+    sheet = store.classes.all()
+    if sheet:
+        _table(store, sheet, annotator)
+    else:
+        st.write("No classes yet. Name what there is to see; more can be added at any time, also while labeling.")
+    left, right = st.columns(2, gap="large")
+    with left:
+        _add(pool, store, sheet, annotator)
+    with right:
+        if sheet:
+            _merge_or_remove(store, sheet, annotator)
+
+
+def _table(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
+    frame = pd.DataFrame(
+        {
+            "Place": range(1, len(sheet) + 1),
+            "Name": [one.name for one in sheet],
+            "Key": [one.key for one in sheet],
+            "Colour": [one.colour for one in sheet],
+        }
+    )
+    edited = st.data_editor(
+        frame,
+        key=f"classes_table_{store.last_seq}",
+        hide_index=True,
+        num_rows="fixed",
+        column_config={
+            "Place": st.column_config.NumberColumn(
+                min_value=0, max_value=len(sheet) + 1, step=0.5, width="small", format="%g"
+            ),
+            "Name": st.column_config.TextColumn(required=True, max_chars=255, width="large"),
+            "Key": st.column_config.TextColumn(max_chars=1, width="small", help="A digit or a letter other than f."),
+            "Colour": st.column_config.TextColumn(max_chars=7, width="small", help="#rrggbb"),
+        },
+        height=min(420, 35 * (len(sheet) + 1) + 3),
+    )
+    st.caption("Edit a cell to rename a class, move it (place), or give it another key or colour.")
+    if not edited.equals(frame) and st.button("Save the changes", type="primary", key="classes_save"):
+        _do(lambda: _save(store, sheet, edited, annotator))
+
+
+def _save(store: LabelStore, sheet: list[LabelClass], edited: pd.DataFrame, annotator: str) -> None:
+    rows = edited.to_dict("records")
+    keys = {one.class_id: str(row["Key"] or "").strip().lower() for one, row in zip(sheet, rows, strict=True)}
+    moved = [one for one in sheet if keys[one.class_id] != one.key]
+    for one in moved:  # free them all first, so that two classes can swap their keys
+        store.classes.set_key(one.class_id, "", annotator=annotator)
+    for one, row in zip(sheet, rows, strict=True):
+        if row["Name"] != one.name:
+            store.classes.rename(one.class_id, str(row["Name"] or ""), annotator=annotator)
+        if row["Colour"] != one.colour:
+            store.classes.set_colour(one.class_id, str(row["Colour"] or ""), annotator=annotator)
+    for one in moved:
+        store.classes.set_key(one.class_id, keys[one.class_id], annotator=annotator)
+    order = sorted(range(len(sheet)), key=lambda number: (rows[number]["Place"], number))
+    if order != list(range(len(sheet))):
+        store.classes.reorder([sheet[number].class_id for number in order], annotator=annotator)
+
+
+def _add(pool: Pool, store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
+    missing = [name for name in pool.class_names if name not in {one.name for one in sheet}]
+    if missing:
+        words = f"Take the {count(len(missing), 'reference class', 'reference classes')}"
+        if st.button(words, key="classes_reference", type="secondary" if sheet else "primary"):
+            _do(lambda: _tell(store.classes.add(missing, annotator=annotator)))
+    with st.form("classes_add", clear_on_submit=True):
+        text = st.text_area("Add classes, one per line", placeholder="cat\ndog", key="classes_text")
+        if st.form_submit_button("Add") and text.strip():
+            _do(lambda: _tell(store.classes.add(read_class_list(text), annotator=annotator)))
+    file = st.file_uploader("Or from a CSV with a column name, class or label", type=["csv"], key="classes_file")
+    if file is not None and st.button("Add the classes of the CSV", key="classes_csv"):
+        wanted: list[NewClass] = []
+        _do(
+            lambda: (
+                wanted.extend(read_class_csv(decode_text(file.getvalue()))),
+                _tell(store.classes.add(wanted, annotator=annotator)),
+            )
+        )
+
+
+def _merge_or_remove(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
+    names = {one.class_id: one.name for one in sheet}
+    if len(sheet) > 1:
+        st.markdown("**Merge**")
+        source = st.selectbox("Class", list(names), format_func=names.get, key="classes_from")
+        target = st.selectbox(
+            "into", [number for number in names if number != source], format_func=names.get, key="classes_into"
+        )
+        st.caption("All its labels, past and to come, count for the other class. The history keeps both.")
+        if st.button("Merge", key="classes_merge"):
+            _do(lambda: store.classes.merge(source, target, annotator=annotator))
+    st.markdown("**Remove**")
+    unwanted = st.selectbox("A class without labels", list(names), format_func=names.get, key="classes_unwanted")
+    if st.button("Remove", key="classes_remove"):
+        _do(lambda: store.classes.remove(unwanted, annotator=annotator))
+
+
+def _tell(added: Added) -> None:
+    """What to say after the rerun."""
+    words = [f"Added {count(len(added.classes), 'class', 'classes')}."]
+    if added.existing:
+        words.append(f"{count(len(added.existing), 'name')} were there already.")
+    st.session_state["classes_said"] = " ".join([*words, *added.warnings])
+
+
+def _said() -> None:
+    words = st.session_state.pop("classes_said", None)
+    if words:
+        st.success(literal(words, 1000), icon=":material/check_circle:")
+
+
+def _do(work: Callable[[], object]) -> None:
+    """Carry a change out and draw anew; an error is shown where it arose."""
+    try:
+        work()
+    except SemiPruneError as error:
+        st.error(literal(str(error), 1000), icon=":material/error:")
+    else:
+        st.rerun()

@@ -1,0 +1,75 @@
+"""The labeling elements: deck, grid, and a word the browser remembers. Deck and grid share one way for their events."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+from urllib.parse import quote
+
+import streamlit as st
+
+from pages.parts import project as projects
+from pages.parts import urls
+from pages.parts.components import FRONTEND
+from semiprune_core.labeling import LabelStore
+from semiprune_core.server import browser_token
+from semiprune_core.workspace import Project
+
+
+def _read(*names: str) -> str:
+    return "\n".join((FRONTEND / name).read_text("utf-8") for name in names)
+
+
+def _ignore() -> None:
+    """A component value is only sent when somebody listens; we read it from the result."""
+
+
+def _labeling(name: str) -> Any:
+    """The deck or the grid: its own left side and behaviour in the frame both share."""
+    return st.components.v2.component(
+        f"studio_{name}",
+        html=_read("labeling.html").replace("<!-- left -->", _read(f"{name}.html")),
+        css=_read("labeling.css", f"{name}.css"),
+        js=_read("label_pipe.js", "label_common.js", f"{name}.js"),
+    )
+
+
+_deck = _labeling("deck")
+_grid = _labeling("grid")
+_remember = st.components.v2.component("studio_remember", html="<span></span>", js=_read("remember.js"))
+
+
+def remembered(name: str, value: str | None) -> str | None:
+    """Keep ``value`` in the browser under ``name``; without one, what the browser kept from an earlier visit."""
+    result = _remember(key=f"remember_{name}", data={"name": name, "value": value or ""}, on_value_change=_ignore)
+    kept = result.value
+    return kept if isinstance(kept, str) and kept else None
+
+
+def deck(project: Project, store: LabelStore, *, annotator: str, queue: str = "drawn") -> bool:
+    """The deck; True when it has just come to the end of a complete subset."""
+    data = _data(project, store, annotator, queue)
+    return bool(_deck(key=f"deck_{queue}", data=data, on_finished_change=_ignore).finished)
+
+
+def grid(project: Project, store: LabelStore, *, annotator: str, n: int) -> None:
+    """Up to ``n`` open images at once."""
+    _grid(key=f"grid_{n}", data={**_data(project, store, annotator, "drawn"), "n": n})
+
+
+def _data(project: Project, store: LabelStore, annotator: str, queue: str) -> dict[str, Any]:
+    token = browser_token(projects.workspace())
+    place = f"{urls.base()}/projects/{quote(project.name)}"
+    latest = store.drawings.latest()
+    # Unsent events wait in the browser under this name: never to be sent to another project of the same name.
+    identity = f"{token}\n{project.name}\n{project.config['created']}"
+    return {
+        "store": hashlib.sha256(identity.encode()).hexdigest()[:20],
+        "base": f"{place}/labels",
+        "pictures": f"{place}/images",
+        "token": token,
+        "annotator": annotator,
+        "queue": queue,
+        "drawing": latest.drawing_id if latest else 0,
+        "classes": [one.to_json() for one in store.classes.all()],
+    }

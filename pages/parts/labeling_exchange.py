@@ -1,0 +1,128 @@
+"""Labels in and out: CSV, Label Studio, the pool's reference labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts import components, urls
+from pages.parts import project as projects
+from pages.parts.text import count, literal
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.labeling import LabelStore
+from semiprune_core.labeling.exchange import (
+    ImportResult,
+    import_csv,
+    import_label_studio,
+    label_studio_config,
+    take_reference,
+)
+from semiprune_core.pool import Pool
+from semiprune_core.server import browser_token
+from semiprune_core.workspace import Project
+
+MAX_FILE = 200 << 20
+RESULT = "labels_import"
+
+
+def exchange(project: Project, pool: Pool, store: LabelStore, annotator: str) -> None:
+    _show_result()
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown("**Take labels in**")
+        reference(pool, store)
+        _file(pool, store, annotator)
+    with right:
+        st.markdown("**Give labels out**")
+        _exports(project, store)
+
+
+def reference(pool: Pool, store: LabelStore) -> None:
+    """The shortcut for demos and benchmarks, where the pool came with labels."""
+    if not pool.class_names or store.drawings.latest() is None:
+        return
+    with st.container(border=True):
+        st.write("This pool came with reference labels. For a demo or a benchmark, they can stand in for a person's.")
+        if st.button("Take the reference labels of the drawn subset", key="labels_reference"):
+            _take(lambda: take_reference(store, pool))
+
+
+def _file(pool: Pool, store: LabelStore, annotator: str) -> None:
+    with st.container(border=True):
+        st.write("A CSV (path or image_id, label, optional annotator) or Label Studio's JSON.")
+        space = projects.workspace()
+        arrived = components.uploader(
+            urls.base(), browser_token(space), key="labels_upload", words="Drop the file here"
+        )
+        if arrived:
+            st.session_state["labels_arrived"] = arrived
+        arrived = st.session_state.get("labels_arrived")
+        create = st.checkbox("Add classes that are not there yet", key="labels_create")
+        replace = st.checkbox("Replace labels that differ", key="labels_replace")
+        path = space.uploads_folder / arrived["upload"] / "files" / "0" if arrived else None
+        if arrived is None or path is None or not path.is_file():
+            return
+        st.caption(f"Ready: {literal(arrived['name'])}")
+        if not st.button("Import the labels", type="primary", key="labels_go"):
+            return
+        if path.stat().st_size > MAX_FILE:
+            st.error(f"The file is larger than {MAX_FILE >> 20} MB. Split it.", icon=":material/error:")
+            return
+        read = import_label_studio if str(arrived["name"]).lower().endswith(".json") else import_csv
+        _take(
+            lambda: read(
+                store,
+                pool,
+                path.read_bytes(),
+                annotator=annotator,
+                create_missing_classes=create,
+                replace=replace,
+            )
+        )
+
+
+def _take(work: Callable[[], ImportResult]) -> None:
+    try:
+        with st.spinner("Importing"):
+            st.session_state[RESULT] = work()
+    except SemiPruneError as error:
+        st.error(literal(str(error), 1000), icon=":material/error:")
+    else:
+        st.session_state.pop("labels_arrived", None)
+        st.rerun()
+
+
+def _show_result() -> None:
+    result: ImportResult | None = st.session_state.pop(RESULT, None)
+    if result is None:
+        return
+    words = [f"{count(result.n_saved, 'label')} taken over of {count(result.n_rows, 'row')}."]
+    if result.n_unchanged:
+        words.append(f"{result.n_unchanged:,} were there already.")
+    if result.new_classes:
+        words.append(f"New classes: {', '.join(result.new_classes[:10])}.")
+    st.success(literal(" ".join([*words, *result.warnings]), 1000), icon=":material/check_circle:")
+    if result.problems:
+        st.warning(f"{count(len(result.problems), 'row')} were not taken over:", icon=":material/warning:")
+        rows = [
+            {"Row": problem.row, "Value": problem.value, "Reason": problem.message, "Code": problem.code}
+            for problem in result.problems[:5000]
+        ]
+        st.dataframe(pd.DataFrame(rows), hide_index=True, height=min(300, 38 * (len(rows) + 1)))
+
+
+def _exports(project: Project, store: LabelStore) -> None:
+    if not store.labels().ids.size:
+        st.caption("No labels yet.")
+        return
+    for name, words in (
+        ("csv", "Labels as CSV, safe for spreadsheets"),
+        ("exact", "Labels as CSV, exact"),
+        ("answers", "Every annotator's answer as CSV"),
+        ("label-studio", "Label Studio tasks (JSON)"),
+    ):
+        st.link_button(words, urls.labels(project.name, name), icon=":material/download:")
+    with st.expander("Labeling interface for Label Studio"):
+        st.code(label_studio_config(store.classes.all()), language=None, wrap_lines=True)

@@ -1,0 +1,175 @@
+"""Drawing the images to label: how many, which, what they would hold."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts import charts
+from pages.parts.text import count, literal
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.labeling import LabelStore
+from semiprune_core.labeling.drawing import DRAW_METHODS, FEW_LABELS, Drawing, Preview, pixel_features, preview
+from semiprune_core.pool import Pool
+
+DEFAULT_PERCENT = 10.0
+UNIFORM = "uniform"
+WAYS = {
+    UNIFORM: "Uniformly at random, as in the paper",
+    "coverage": "Spread over look-alikes (departs from the paper)",
+}
+
+
+def draw_form(pool: Pool, store: LabelStore, annotator: str) -> bool:
+    """The form of the first drawing, or of a larger one; True when something was drawn just now."""
+    drawings = store.drawings.all()
+    earlier = max((one for one in drawings if one.uniform), key=len, default=None)
+    with st.container(border=True):
+        left, right = st.columns([3, 2], gap="large")
+        with left:
+            fraction, number = _how_many(pool, earlier)
+            seed, method, overlap = _how(earlier)
+        try:
+            expected = _preview(pool, store, fraction, number, seed, method, earlier)
+        except SemiPruneError as error:
+            st.error(literal(str(error), 1000), icon=":material/error:")
+            return False
+        with right:
+            _show_preview(expected, method)
+        new = expected.n_images - (len(earlier) if earlier is not None and earlier.seed == seed else 0)
+        new = expected.n_images if method != UNIFORM else new
+        words = f"Draw {count(new, 'more image' if earlier else 'image')}" if new else "Nothing more to draw"
+        if not st.button(words, type="primary", icon=":material/casino:", disabled=new <= 0, key="draw"):
+            return False
+    try:
+        with st.spinner("Drawing"):
+            features = pixel_features(pool.images()) if method == "coverage" else None
+            store.drawings.draw(
+                pool_hash=pool.hash,
+                ids=pool.ids,
+                duplicate_of=pool.duplicate_of,
+                fraction=fraction,
+                count=number,
+                seed=seed,
+                method=method,
+                overlap=overlap,
+                annotator=annotator,
+                features=features,
+            )
+    except SemiPruneError as error:
+        st.error(literal(str(error), 1000), icon=":material/error:")
+        return False
+    return True
+
+
+def _how_many(pool: Pool, earlier: Drawing | None) -> tuple[float | None, int | None]:
+    by = st.segmented_control(
+        "How many to label", ["Share", "Count"], default="Share", required=True, key="draw_by", width="content"
+    )
+    if by == "Share":
+        start = DEFAULT_PERCENT
+        if earlier is not None:
+            start = min(100.0, float(round(100 * len(earlier) / earlier.n_groups + 5)))
+        percent = st.number_input(
+            "Percent of the pool", 0.01, 100.0, start, 1.0, key="draw_percent", width=200, format="%g"
+        )
+        return percent / 100, None
+    start_count = min(len(pool), len(earlier) + 100 if earlier is not None else max(1, len(pool) // 10))
+    return None, int(st.number_input("Images", 1, len(pool), start_count, 10, key="draw_count", width=200))
+
+
+def _how(earlier: Drawing | None) -> tuple[int, str, float]:
+    with st.expander("Seed, several annotators, other ways to draw", icon=":material/tune:"):
+        seed = int(
+            st.number_input(
+                "Seed",
+                0,
+                2**31 - 1,
+                earlier.seed if earlier is not None else 0,
+                help="The same seed draws the same images; a larger share with it keeps the earlier ones.",
+                key="draw_seed",
+                width=200,
+            )
+        )
+        if earlier is not None and seed != earlier.seed:
+            st.warning("Another seed starts a new drawing; the earlier one stays recorded, its labels count on.")
+        overlap = st.slider(
+            "Share that two people label, to measure agreement (%)",
+            0,
+            50,
+            round(100 * earlier.overlap) if earlier is not None else 0,
+            key="draw_overlap",
+        )
+        method = st.radio("Which images", list(WAYS), format_func=WAYS.get, key="draw_method")
+        st.caption(f"{DRAW_METHODS.title('uncertainty')}: offered once a model has been trained.")
+    if method != UNIFORM:
+        st.warning(
+            "This departs from the paper's uniform sample: labels drawn this way can train a model, "
+            "but no unbiased estimate of quality can rest on them. The store keeps the two apart.",
+            icon=":material/warning:",
+        )
+    return seed, str(method), overlap / 100
+
+
+def _preview(
+    pool: Pool,
+    store: LabelStore,
+    fraction: float | None,
+    number: int | None,
+    seed: int,
+    method: str,
+    earlier: Drawing | None,
+) -> Preview:
+    names = pool.class_names or store.classes.names()
+    return preview(
+        pool.ids,
+        pool.duplicate_of,
+        fraction=fraction,
+        count=number,
+        seed=seed,
+        reference_labels=pool.reference_labels if pool.class_names else None,
+        class_names=names,
+        earlier=earlier.ids if earlier is not None and earlier.seed == seed and method == UNIFORM else None,
+    )
+
+
+def _show_preview(expected: Preview, method: str) -> None:
+    st.metric("Images to label", f"{expected.n_images:,}", help=f"Of {expected.n_groups:,} different pictures.")
+    if method != UNIFORM:
+        return
+    if expected.per_class is not None:
+        fewest = min(expected.per_class, key=expected.per_class.__getitem__)
+        st.caption(
+            f"By the reference labels: {count(len(expected.per_class), 'class', 'classes')}, the fewest images of "
+            f"{literal(fewest)} ({expected.per_class[fewest]:,})."
+        )
+        if expected.per_class[fewest] < FEW_LABELS:
+            st.warning(f"Some classes would get fewer than {FEW_LABELS} labels. Draw more.")
+        with st.expander("Images of each class"):
+            if len(expected.per_class) <= 30:
+                st.plotly_chart(charts.class_bars(expected.per_class), key="draw_classes")
+            else:
+                st.dataframe(pd.DataFrame(expected.per_class.items(), columns=["Class", "Images"]), hide_index=True)
+        return
+    st.caption(
+        f"A class that makes up {expected.rarest_share:.2%} of the pool can expect {expected.rarest_expected:.1f} "
+        f"images; with a chance of {expected.chance_of_few:.0%} it gets fewer than {FEW_LABELS}."
+    )
+
+
+def drawings_table(store: LabelStore) -> None:
+    rows = [
+        {
+            "Drawing": one.drawing_id,
+            "Images": len(one),
+            "Share": f"{len(one) / one.n_groups:.1%}",
+            "How": WAYS.get(one.method, DRAW_METHODS.title(one.method) if one.method in DRAW_METHODS else one.method),
+            "Seed": one.seed,
+            "Two annotators": f"{one.overlap:.0%}",
+            "Extends": one.extends,
+            "Unbiased estimates": "yes" if one.uniform else "no",
+        }
+        for one in store.drawings.all()
+    ]
+    if rows:
+        st.dataframe(pd.DataFrame(rows), hide_index=True)

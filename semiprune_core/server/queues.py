@@ -1,0 +1,102 @@
+"""What the labeling deck shows next: the drawn images, skipped or flagged ones, disagreements, or a given list.
+
+A queue is a function ``(store, pool, annotator, n) -> Cards``; a new one registers under its name in QUEUES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from semiprune_core.labeling import Held, LabelStore
+from semiprune_core.labeling.agreement import disagreements
+from semiprune_core.labeling.events import FIRST_ROUND, FLAG_ROUND, SETTLE_ROUND
+from semiprune_core.labeling.progress_report import progress
+from semiprune_core.pool import Pool, show_id
+from semiprune_core.registry import Registry
+
+
+@dataclass(frozen=True)
+class Cards:
+    """Images in the order to show them. ``round`` is where decisions go: "label", "review" or "settle".
+
+    ``suggestions`` are (class number, confidence) by image id, ``votes`` who said which class.
+    """
+
+    ids: np.ndarray
+    round: str = FIRST_ROUND
+    suggestions: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    votes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+
+
+Queue = Callable[[LabelStore, Pool, str, int], Cards]
+QUEUES: Registry[Queue] = Registry("queue")
+
+
+@QUEUES.register("drawn", title="Drawn images")
+def drawn(store: LabelStore, pool: Pool, annotator: str, n: int) -> Cards:
+    """The next images of the latest drawing, leased to this annotator. No suggestions: these labels are blind."""
+    return Cards(store.leases.lease(annotator, n))
+
+
+@QUEUES.register("skipped", title="Skipped images")
+def skipped(store: LabelStore, pool: Pool, annotator: str, n: int) -> Cards:
+    """Images of the latest drawing that were skipped, and nobody labeled."""
+    return Cards(progress(store).skipped_ids[:n])
+
+
+@QUEUES.register("flagged", title="Flagged images")
+def flagged(store: LabelStore, pool: Pool, annotator: str, n: int) -> Cards:
+    """Images somebody flagged."""
+    return Cards(store.flagged_ids()[:n])
+
+
+@QUEUES.register("disputed", title="Disagreements")
+def disputed(store: LabelStore, pool: Pool, annotator: str, n: int) -> Cards:
+    """Images whose annotators disagree, to be settled."""
+    found = disagreements(store)[:n]
+    votes = {one.image_id: one.votes for one in found}
+    return Cards(np.array([one.image_id for one in found], dtype=np.uint64), SETTLE_ROUND, votes=votes)
+
+
+def card_rows(store: LabelStore, pool: Pool, annotator: str, cards: Cards) -> list[dict[str, Any]]:
+    """The cards as the browser reads them: image, what this annotator said before, suggestion, votes."""
+    positions = pool.positions(cards.ids)
+    known = positions >= 0  # an image may have left the pool since it was drawn
+    ids, positions = cards.ids[known], positions[known]
+    facts = pool.facts(positions, ["path", "width", "height"])
+    decided, marked = states(store.held(ids.tolist(), annotator=annotator), annotator, cards.round)
+    rows = []
+    for image_id, fact in zip(ids.tolist(), facts, strict=True):
+        now, mark = decided.get(image_id), marked.get(image_id)
+        suggestion = cards.suggestions.get(image_id)
+        rows.append(
+            {
+                "id": show_id(image_id),
+                **fact,
+                "action": now.action if now else None,
+                "class_id": now.class_id if now else None,
+                "version": now.version if now else "",
+                "event_id": now.event_id if now else None,
+                "saved_ms": now.saved_ms if now else None,
+                "flagged": mark is not None and mark.action == "flag",
+                "suggestion": None if suggestion is None else {"class_id": suggestion[0], "confidence": suggestion[1]},
+                "votes": [{"annotator": name, "class_id": c} for name, c in cards.votes.get(image_id, {}).items()],
+            }
+        )
+    return rows
+
+
+def states(held: Iterable[Held], annotator: str, round_: str) -> tuple[dict[int, Held], dict[int, Held]]:
+    """By image: what holds in this round, and the annotator's flag."""
+    decided: dict[int, Held] = {}
+    marked: dict[int, Held] = {}
+    for one in held:
+        if one.round == FLAG_ROUND and one.holder == annotator:
+            marked[one.image_id] = one
+        elif one.round == round_ and one.holder in (annotator, ""):
+            decided[one.image_id] = one
+    return decided, marked

@@ -1,0 +1,183 @@
+"""The running app for the label page's browser tests: one server per module, one small project per test."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from playwright.sync_api import BrowserContext, Page, sync_playwright
+
+from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.labeling import LabelStore, open_store
+from semiprune_core.pool import PoolSettings, show_id
+from semiprune_core.progress import Collected
+from semiprune_core.sources.base import SourceSpec
+from semiprune_core.workspace import Project, Workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = os.environ.get("SEMIPRUNE_CHROMIUM", "/usr/bin/chromium")
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PATIENCE = 30.0
+
+
+def wait_until(true, what: str, seconds: float = PATIENCE):
+    """The first truthy answer of ``true()``; fails with ``what`` when there is none in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = true()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"Waited {seconds} s in vain: {what}")
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@dataclass
+class Studio:
+    """The app as a process of its own, over a workspace of its own."""
+
+    home: Path
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def workspace(self) -> Workspace:
+        return Workspace.open(self.home)
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(self.port)]
+        log = open(self.home / "app.log", "ab")  # noqa: SIM115 - the process writes to it
+        environment = os.environ | {"SEMIPRUNE_HOME": str(self.home)}
+        self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        log.close()
+        wait_until(self.answers, "the app to answer", 60)
+
+    def answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=2) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """As a power button would: no goodbye."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(30)
+
+    def project(self, name: str, *, n: int = 40, classes=("cat", "dog", "owl"), names=None, side: int = 16) -> Project:
+        """A project of ``n`` distinct pictures, all of them drawn, with classes."""
+        folder = self.home / ".pictures" / name
+        folder.mkdir(parents=True)
+        rng = np.random.default_rng(7)
+        for number in range(n):
+            pixels = rng.integers(0, 256, (side, side, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / (names[number] if names else f"{number:03d}.png"), format="PNG")
+        project = self.workspace.create(name, name=name, pool=PoolSettings(size=28))
+        settings = ImportSettings(source=SourceSpec("folder", str(folder)).to_json(), n_workers=1)
+        import_source(project, settings, Collected())
+        store, pool = open_store(project), project.pool()
+        assert len(pool) == n
+        store.classes.add(list(classes), annotator="maker")
+        draw_all(store, pool)
+        return project
+
+
+def draw_all(store: LabelStore, pool) -> None:
+    store.drawings.draw(
+        pool_hash=pool.hash, ids=pool.ids, duplicate_of=pool.duplicate_of, fraction=1.0, annotator="maker"
+    )
+
+
+@contextmanager
+def chromium():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def open_context(browser, annotator: str = "ada") -> BrowserContext:
+    """A browser profile that knows its annotator; a script that runs anything sets ``window.pwned``."""
+    context = browser.new_context(viewport={"width": 1280, "height": 860})
+    context.add_init_script(
+        f"window.pwned = 0; localStorage.setItem('semiprune:annotator', {json.dumps(annotator)});"
+        "window.alert = window.confirm = window.prompt = () => { window.pwned += 1; };"
+    )
+    return context
+
+
+class DeckPage:
+    """The label page in one tab."""
+
+    def __init__(self, studio: Studio, project: Project, context: BrowserContext, annotator: str = "ada") -> None:
+        self.studio = studio
+        self.project = project
+        self.annotator = annotator
+        self.page: Page = context.new_page()
+
+    @property
+    def store(self) -> LabelStore:
+        return open_store(self.project)
+
+    def open(self) -> DeckPage:
+        self.page.goto(f"{self.studio.url}/label?project={self.project.name}")
+        self.ready()
+        return self
+
+    def ready(self) -> str:
+        """Wait for a picture; returns its id."""
+        self.page.wait_for_selector(".stage[data-image]:not([data-image=''])", timeout=PATIENCE * 1000)
+        return self.shown()
+
+    def shown(self) -> str:
+        return self.page.locator(".stage").get_attribute("data-image") or ""
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def status(self) -> str:
+        return self.page.locator(".status").inner_text()
+
+    def all_saved(self) -> None:
+        wait_until(lambda: self.status() == "All saved", f"everything to be saved, not: {self.status()}")
+
+    def cards(self) -> list[dict]:
+        return self.page.locator(".labeling").evaluate(
+            "root => root.studio.line.map(({id, action, classId, save, flagged}) => "
+            "({id, action, classId, save, flagged}))"
+        )
+
+    def labels(self) -> dict[str, int]:
+        """What the store holds for this annotator: class number by image id."""
+        return {
+            show_id(one.image_id): one.class_id
+            for one in self.store.held(annotator=self.annotator)
+            if one.round == "label" and one.action == "label"
+        }
+
+    def decisions(self) -> list[dict]:
+        return [row for row in self.store.events() if row["annotator"] == self.annotator]
