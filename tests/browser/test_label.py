@@ -36,7 +36,7 @@ def context(browser):
 
 @pytest.fixture
 def deck(studio, context, request):
-    name = "t-" + request.node.name.removeprefix("test_").replace("_", "-").split("[")[0][:50]
+    name = f"t-{abs(hash(request.node.nodeid)):x}"
     return DeckPage(studio, studio.project(name), context).open()
 
 

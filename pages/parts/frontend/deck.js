@@ -32,7 +32,7 @@ class Deck extends LabelingElement {
     this.line = []; // every card of this sitting, in order
     this.at = 0;
     this.exhausted = false;
-    this.finished = false;
+    this.deciding = false; // whether this sitting has decided anything
     this.zoom = false;
     window.addEventListener("online", () => this.fetchAhead(), { signal: this.alive.signal });
     this.resizing = new ResizeObserver(() => this.fit());
@@ -154,6 +154,8 @@ class Deck extends LabelingElement {
     const events = this.decideCards([this.card], action, classId);
     this.go(this.nextOpen(this.at)); // the next picture first, then the sending
     this.pipe.send(this.me, events);
+    this.deciding = true;
+    if (!this.card) this.pipe.drained().then(() => this.askProgress(true));
   }
 
   flag() {
@@ -332,6 +334,9 @@ class Deck extends LabelingElement {
 
   progressed() {
     if (!this.card) this.showEnd();
+    if (!this.progress.complete || !this.deciding || this.data.queue !== "drawn") return;
+    this.deciding = false;
+    this.trigger?.("finished", Date.now()); // the page says what comes next
   }
 
   showEnd() {
@@ -350,15 +355,5 @@ class Deck extends LabelingElement {
     const complete = this.progress?.complete && !this.changed;
     const left = this.progress?.left && !this.changed;
     this.word(complete ? "The subset is complete." : left ? "The rest is with other annotators just now." : "No more images for you.", complete ? "" : "Look again");
-    this.finish();
-  }
-
-  async finish() {
-    if (this.finished || !this.line.length) return;
-    this.finished = true;
-    await this.pipe.drained();
-    await this.askProgress(true);
-    if (!this.gone && this.progress?.complete) this.trigger?.("finished", Date.now());
-    else this.finished = false;
   }
 }

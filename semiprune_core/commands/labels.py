@@ -1,0 +1,170 @@
+"""``sample``, ``labels``: drawing the subset to label, and labels from and to files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
+from semiprune_core.errors import InvalidSettingError, WorkspaceError
+from semiprune_core.labeling import LabelStore, open_store
+from semiprune_core.labeling.drawing import DRAW_METHODS, pixel_features
+from semiprune_core.labeling.exchange import (
+    ImportResult,
+    export_csv,
+    export_label_studio,
+    import_csv,
+    import_label_studio,
+    take_reference,
+)
+from semiprune_core.paths import shown
+from semiprune_core.pool import Pool
+from semiprune_core.workspace import Workspace
+
+SHOWN_PROBLEMS = 10
+ANNOTATOR = "command line"
+
+
+def _configure_sample(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="the project")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--fraction", type=float, help="share of the pool to label (default 0.10)")
+    size.add_argument("--count", type=int, help="number of images to label")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed extends an earlier drawing")
+    parser.add_argument(
+        "--method",
+        choices=("uniform", "coverage"),
+        default="uniform",
+        help="coverage spreads over look-alikes; it departs from the paper and never serves unbiased estimates",
+    )
+    parser.add_argument("--overlap", type=float, default=0.0, help="share of the images that two annotators label")
+
+
+def _sample(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    store, pool = _opened(workspace, args.name)
+    drawing = store.drawings.draw(
+        pool_hash=pool.hash,
+        ids=pool.ids,
+        duplicate_of=pool.duplicate_of,
+        fraction=None if args.count is not None else (0.10 if args.fraction is None else args.fraction),
+        count=args.count,
+        seed=args.seed,
+        method=args.method,
+        overlap=args.overlap,
+        annotator=ANNOTATOR,
+        features=pixel_features(pool.images()) if "features" in _needs(args.method) else None,
+    )
+    value = {
+        "project": args.name,
+        "drawing": drawing.drawing_id,
+        "images": len(drawing),
+        "of": drawing.n_groups,
+        "seed": drawing.seed,
+        "method": drawing.method,
+        "uniform": drawing.uniform,
+        "extends": drawing.extends,
+    }
+    return Outcome(value, f"Drawing {drawing.drawing_id}: {len(drawing):,} of {drawing.n_groups:,} pictures to label.")
+
+
+def _needs(method: str) -> tuple[str, ...]:
+    return DRAW_METHODS.facts(method)["needs"] if method in DRAW_METHODS else ()
+
+
+def _configure_labels(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=("import", "export", "reference"), help="what to do with the labels")
+    parser.add_argument("name", help="the project")
+    parser.add_argument("file", nargs="?", type=Path, help="a CSV, or Label Studio's JSON (by its ending)")
+    parser.add_argument(
+        "--annotator", default=ANNOTATOR, help="import: whose labels these are where the file is silent"
+    )
+    parser.add_argument("--create-classes", action="store_true", help="import: add classes that are not there yet")
+    parser.add_argument("--replace", action="store_true", help="import: replace labels that differ")
+    parser.add_argument("--exact", action="store_true", help="export: text as stored, not made safe for spreadsheets")
+    parser.add_argument("--every-answer", action="store_true", help="export: one row per annotator and image")
+
+
+def _labels(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    store, pool = _opened(workspace, args.name)
+    work: dict[str, Callable[..., Outcome]] = {"import": _import, "export": _export, "reference": _reference}
+    return work[args.what](args, store, pool, console)
+
+
+def _reference(args: argparse.Namespace, store: LabelStore, pool: Pool, console: Console) -> Outcome:
+    if args.file is not None:
+        raise InvalidSettingError("labels reference takes no file: the labels come from the pool itself.")
+    return _told(take_reference(store, pool, progress=console))
+
+
+def _import(args: argparse.Namespace, store: LabelStore, pool: Pool, console: Console) -> Outcome:
+    path = _file(args)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise WorkspaceError(f"{path} cannot be read: {error.strerror}. Check the path.", code="NO_FILE") from error
+    read = import_label_studio if _is_json(path) else import_csv
+    result = read(
+        store,
+        pool,
+        data,
+        annotator=args.annotator,
+        create_missing_classes=args.create_classes,
+        replace=args.replace,
+        progress=console,
+    )
+    return _told(result)
+
+
+def _export(args: argparse.Namespace, store: LabelStore, pool: Pool, console: Console) -> Outcome:
+    path = _file(args)
+    if not path.absolute().parent.is_dir():
+        raise WorkspaceError(f"There is no folder {path.absolute().parent}. Make it first.", code="NO_FOLDER")
+    if _is_json(path):
+        n_rows = export_label_studio(store, pool, path)
+    else:
+        n_rows = export_csv(store, pool, path, exact=args.exact, every_answer=args.every_answer)
+    return Outcome({"file": str(path), "rows": n_rows}, f"{n_rows:,} rows written to {path}.")
+
+
+def _told(result: ImportResult) -> Outcome:
+    value: dict[str, Any] = {
+        "rows": result.n_rows,
+        "saved": result.n_saved,
+        "unchanged": result.n_unchanged,
+        "new_classes": list(result.new_classes),
+        "problems": [asdict(problem) for problem in result.problems],
+    }
+    lines = [f"{result.n_saved:,} labels taken over of {result.n_rows:,} rows, {result.n_unchanged:,} unchanged."]
+    lines += [
+        f"  row {problem.row}: {shown(problem.value, 60)}: {problem.message}"
+        for problem in result.problems[:SHOWN_PROBLEMS]
+    ]
+    if len(result.problems) > SHOWN_PROBLEMS:
+        lines.append(f"  and {len(result.problems) - SHOWN_PROBLEMS:,} more; see them all with --json.")
+    return Outcome(value, "\n".join(lines))
+
+
+def _opened(workspace: Workspace, name: str) -> tuple[LabelStore, Pool]:
+    project = workspace.project(name)
+    return open_store(project), project.pool()
+
+
+def _file(args: argparse.Namespace) -> Path:
+    if args.file is None:
+        raise InvalidSettingError(
+            f"labels {args.what} needs a file: semiprune labels {args.what} {args.name} labels.csv"
+        )
+    return args.file
+
+
+def _is_json(path: Path) -> bool:
+    return path.suffix.lower() == ".json"
+
+
+COMMANDS.register("sample")(Command("draw the subset to label", _configure_sample, _sample))
+COMMANDS.register("labels")(
+    Command("labels from or to a file, or from the pool's reference labels", _configure_labels, _labels)
+)
