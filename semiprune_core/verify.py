@@ -1,24 +1,197 @@
-"""Proof: what lies on the disk is what its manifest says."""
+"""Proof: what lies on the disk is what its manifest says, and a coreset is what its scores give.
+
+Every check has a name and answers with what differs, in words; an empty answer proves it. The checks of an export stand
+in the order in which things were made from each other, backwards: its files, the coreset, the scores, the labels, the
+pool, the selection, the images.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from semiprune_core import artifacts
-from semiprune_core.errors import WorkspaceError
-from semiprune_core.progress import Progress
+import numpy as np
+
+from semiprune_core import artifacts, files
+from semiprune_core.coresets import evidence_of
+from semiprune_core.errors import SemiPruneError, WorkspaceError
+from semiprune_core.exporting.base import FOLDER_ROLE, MANIFEST_SUFFIX, NAME_DIGITS, Export, open_export
+from semiprune_core.exporting.content import selection_sha256
+from semiprune_core.exporting.trees import SUMS
+from semiprune_core.methods import select_coreset
+from semiprune_core.paths import shown
+from semiprune_core.pool import Pool
+from semiprune_core.progress import Progress, Stopped
+from semiprune_core.results import CoresetRun, PseudoRun, ScoreRun, made_from
+from semiprune_core.workspace import PROJECT, Project
+
+Found = dict[str, list[str]]
 
 
-def verify(path: Path, progress: Progress) -> dict[str, list[str]]:
-    """Check an artifact, or every artifact of a project; name -> what differs (empty: proven)."""
+def verify(path: Path, progress: Progress, *, images: bool = True) -> Found:
+    """Check an artifact, an export, or every artifact and export of a project; name -> what differs (empty: proven).
+
+    An export is named by its manifest, by any file of it, or by its folder. Where it lies in its project the selection
+    is recomputed and the originals are read again, unless ``images`` is False; elsewhere its files alone can be checked.
+    """
+    path = path.absolute()
     if (path / artifacts.MANIFEST).is_file():
-        folders = [path]
-    elif (path / "artifacts").is_dir():
-        folders = [artifact.folder for artifact in artifacts.list_artifacts(path / "artifacts")]
-    else:
-        raise WorkspaceError(f"{path} is neither an artifact nor a project: it has no {artifacts.MANIFEST}.")
+        return _artifacts([path], progress)
+    if (path / "artifacts").is_dir():
+        found = _artifacts([one.folder for one in artifacts.list_artifacts(path / "artifacts")], progress)
+        for export in _exports(path / "exports"):
+            found |= {f"{export.id}: {name}": said for name, said in _of_export(export, path, progress, images).items()}
+        return found
+    named = _export_at(path)
+    if not named:
+        raise WorkspaceError(
+            f"{path} is neither an artifact nor an export nor a project: no manifest here speaks of it."
+        )
+    project = path.parent.parent if (path.parent.parent / PROJECT).is_file() else None
+    found = {}
+    for export in named:
+        prefix = f"{export.id}: " if len(named) > 1 else ""
+        found |= {prefix + name: said for name, said in _of_export(export, project, progress, images).items()}
+    return found
+
+
+def verify_export(export: Export, progress: Progress, *, images: bool = True) -> Found:
+    """All checks of one export in its project."""
+    return verify(export.path, progress, images=images)
+
+
+def first_difference(found: Mapping[str, list[str]]) -> str | None:
+    """The first thing that differs, with the name of its check."""
+    return next((f"{name}: {said[0]}" for name, said in found.items() if said), None)
+
+
+def _artifacts(folders: list[Path], progress: Progress) -> Found:
     found = {}
     for number, folder in enumerate(folders, start=1):
         found[folder.name] = artifacts.differences(folder)
         progress.report(number, len(folders), unit="artifacts")
     return found
+
+
+def _exports(folder: Path) -> Iterator[Export]:
+    for path in sorted(folder.glob(f"*{MANIFEST_SUFFIX}")):
+        yield open_export(path)
+
+
+def _export_at(path: Path) -> list[Export]:
+    """The exports that a path means: a manifest, the file or folder it names, or a folder of exports."""
+    if path.name.endswith(MANIFEST_SUFFIX):
+        return [open_export(path)]
+    naming = [
+        one for one in _exports(path.parent) if path.name in (said["name"] for said in one.manifest["files"].values())
+    ]
+    return naming or (list(_exports(path)) if path.is_dir() else [])
+
+
+def _of_export(export: Export, folder: Path | None, progress: Progress, images: bool) -> Found:
+    found = {"manifest": _manifest(export)}
+    for role, entry in export.manifest["files"].items():
+        found[str(entry["name"])] = list(_files(export, role))
+    if folder is None:
+        return found
+    return found | _origin(export, Project(folder, files.read_json(folder / PROJECT)), progress, images)
+
+
+def _manifest(export: Export) -> list[str]:
+    digest = files.sha256_json(export.manifest)[:NAME_DIGITS]
+    if export.id.endswith(f"-{digest}"):
+        return []
+    return [f"{export.path.name} was changed (its content gives {digest}, its name says otherwise)"]
+
+
+def _files(export: Export, role: str) -> Iterator[str]:
+    """What differs in one file of an export, or in one folder of images."""
+    entry, path = export.manifest["files"][role], export.files[role]
+    if not path.exists():
+        yield f"{path.name} is missing"
+        return
+    listed = path / SUMS if role == FOLDER_ROLE else path
+    if not listed.is_file():
+        yield f"{path.name}/{SUMS} is missing"
+        return
+    if (now := files.sha256_file(listed)) != entry["sha256"]:
+        shown_name = listed.relative_to(export.path.parent).as_posix()
+        yield f"{shown_name} was changed (SHA-256 {now[:12]}…, manifest says {entry['sha256'][:12]}…)"
+        return
+    if role == FOLDER_ROLE:
+        yield from _tree(path)
+
+
+def _tree(root: Path) -> Iterator[str]:
+    lines = (root / SUMS).read_text("utf-8").splitlines()
+    wanted = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+    for name, digest in wanted.items():
+        if not (root / name).is_file():
+            yield f"{root.name}/{shown(name)} is missing"
+        elif files.sha256_file(root / name) != digest:
+            yield f"{root.name}/{shown(name)} was changed"
+    there = {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir()}
+    yield from (f"{root.name}/{shown(name)} is not in {SUMS}" for name in sorted(there - {*wanted, SUMS}))
+
+
+def _origin(export: Export, project: Project, progress: Progress, images: bool) -> Found:
+    """The artifacts an export was made from, the selection once more, and the images."""
+    said, found = export.manifest, {}
+    try:
+        coreset = project.artifact(said["coreset"])
+        chain = {"coreset": coreset, **{kind: made_from(project, coreset, kind) for kind in ("scores", "pseudo")}}
+    except SemiPruneError as error:
+        return {"coreset": [str(error)]}
+    for kind, artifact in chain.items():
+        found[artifact.id] = artifacts.differences(artifact.folder)
+        wanted = said["coreset_hash"] if kind == "coreset" else said["inputs"][kind]
+        if artifact.hash != wanted:
+            found[artifact.id].append(f"{artifact.id} is another one than the export was made from")
+    pool = project.pool()
+    for segment in pool.segments:
+        found[segment.artifact.id] = artifacts.differences(segment.artifact.folder)
+    if pool.hash != said["inputs"]["pool"]:
+        found["pool"] = ["the pool has other images than when the coreset was selected"]
+    if not any(found.values()):
+        runs = CoresetRun(chain["coreset"]), ScoreRun(chain["scores"]), PseudoRun(chain["pseudo"])
+        found["selection"] = _selection(export, pool, *runs)
+    if images:
+        found["images"] = list(changed_originals(pool, progress))
+    return found
+
+
+def _selection(export: Export, pool: Pool, run: CoresetRun, scores: ScoreRun, pseudo: PseudoRun) -> list[str]:
+    """Choose the coreset once more from the stored scores, with the stored settings and seed."""
+    stored = run.coreset()
+    settings = stored.settings
+    evidence = evidence_of(scores.table(), pseudo, pool)
+    again = select_coreset(
+        evidence,
+        stored.method,
+        pruning_ratio=stored.pruning_ratio,
+        seed=stored.seed,
+        **settings["options"],
+        **settings["knobs"],
+    )
+    if not np.array_equal(again.indices, stored.indices):
+        n_other = int((again.mask & ~stored.mask).sum())
+        return [f"selecting again keeps {n_other:,} other images (or another order) than {run.artifact.id} says"]
+    if selection_sha256(pool, again.indices) != export.manifest["selection_sha256"]:
+        return [f"the manifest speaks of other kept images than {run.artifact.id}"]
+    return []
+
+
+def changed_originals(pool: Pool, progress: Progress) -> Iterator[str]:
+    """Originals in files of their own that are gone or are not what was imported; packed ones are in the pool's hash."""
+    for name in ("path", "file", "file_sha256"):
+        pool.column(name)
+    for position in range(len(pool)):
+        try:
+            path = pool.original_file(position)
+            if path is not None:
+                pool.original(position)
+        except SemiPruneError as error:
+            yield str(error)
+        progress.report(position + 1, len(pool), unit="images")
+        if progress.should_stop():
+            raise Stopped

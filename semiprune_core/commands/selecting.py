@@ -15,7 +15,7 @@ from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset
 from semiprune_core.dynamics import submit_dynamics
 from semiprune_core.errors import InvalidSettingError, JobError
-from semiprune_core.export import export_csv, hex_ids
+from semiprune_core.exporting import export_csv, hex_ids
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS
 from semiprune_core.progress import Stopped
