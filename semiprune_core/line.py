@@ -49,9 +49,9 @@ def _is_labeled(project: Project) -> bool:
 
 
 def _is_exported(project: Project) -> bool:
-    from semiprune_core.exporting import list_exports
+    from semiprune_core.exporting import has_exports
 
-    return bool(list_exports(project))
+    return has_exports(project)
 
 
 DONE_WHEN: dict[str, Callable[[Project], bool]] = {"label": _is_labeled, "export": _is_exported}

@@ -32,32 +32,31 @@ def verify(path: Path, progress: Progress, *, images: bool = True) -> Found:
     """Check an artifact, an export, or every artifact and export of a project; name -> what differs (empty: proven).
 
     An export is named by its manifest, by any file of it, or by its folder. Where it lies in its project the selection
-    is recomputed and the originals are read again, unless ``images`` is False; elsewhere its files alone can be checked.
+    is recomputed and the originals are read again (unless ``images`` is False); elsewhere its files alone are checked.
     """
     path = path.absolute()
     if (path / artifacts.MANIFEST).is_file():
         return _artifacts([path], progress)
     if (path / "artifacts").is_dir():
         found = _artifacts([one.folder for one in artifacts.list_artifacts(path / "artifacts")], progress)
-        for export in _exports(path / "exports"):
-            found |= {f"{export.id}: {name}": said for name, said in _of_export(export, path, progress, images).items()}
-        return found
-    named = _export_at(path)
-    if not named:
-        raise WorkspaceError(
-            f"{path} is neither an artifact nor an export nor a project: no manifest here speaks of it."
-        )
-    project = path.parent.parent if (path.parent.parent / PROJECT).is_file() else None
-    found = {}
-    for export in named:
-        prefix = f"{export.id}: " if len(named) > 1 else ""
-        found |= {prefix + name: said for name, said in _of_export(export, project, progress, images).items()}
+        exports, folder = list(_exports(path / "exports")), path
+    else:
+        found, exports = {}, _export_at(path)
+        folder = path.parent if path.name == "exports" else path.parent.parent
+        if not exports:
+            raise WorkspaceError(
+                f"{path} is neither an artifact nor an export nor a project: no manifest here speaks of it."
+            )
+    inside = Project(folder, files.read_json(folder / PROJECT)) if (folder / PROJECT).is_file() else None
+    for export in exports:
+        prefix = f"{export.id} " if len(exports) > 1 else ""
+        found |= {prefix + name: said for name, said in _own_files(export).items()}
+        if inside is not None:
+            _origin(export, inside, found, progress)
+            found[f"{prefix}selection"] = _selection(export, inside, found)
+    if inside is not None and exports and images and "images" not in found:
+        found["images"] = list(changed_originals(inside.pool(), progress))
     return found
-
-
-def verify_export(export: Export, progress: Progress, *, images: bool = True) -> Found:
-    """All checks of one export in its project."""
-    return verify(export.path, progress, images=images)
 
 
 def first_difference(found: Mapping[str, list[str]]) -> str | None:
@@ -82,19 +81,15 @@ def _export_at(path: Path) -> list[Export]:
     """The exports that a path means: a manifest, the file or folder it names, or a folder of exports."""
     if path.name.endswith(MANIFEST_SUFFIX):
         return [open_export(path)]
-    naming = [
-        one for one in _exports(path.parent) if path.name in (said["name"] for said in one.manifest["files"].values())
-    ]
+    naming = [one for one in _exports(path.parent) if path in one.files.values()]
     return naming or (list(_exports(path)) if path.is_dir() else [])
 
 
-def _of_export(export: Export, folder: Path | None, progress: Progress, images: bool) -> Found:
+def _own_files(export: Export) -> Found:
     found = {"manifest": _manifest(export)}
     for role, entry in export.manifest["files"].items():
         found[str(entry["name"])] = list(_files(export, role))
-    if folder is None:
-        return found
-    return found | _origin(export, Project(folder, files.read_json(folder / PROJECT)), progress, images)
+    return found
 
 
 def _manifest(export: Export) -> list[str]:
@@ -134,55 +129,58 @@ def _tree(root: Path) -> Iterator[str]:
     yield from (f"{root.name}/{shown(name)} is not in {SUMS}" for name in sorted(there - {*wanted, SUMS}))
 
 
-def _origin(export: Export, project: Project, progress: Progress, images: bool) -> Found:
-    """The artifacts an export was made from, the selection once more, and the images."""
-    said, found = export.manifest, {}
-    try:
-        coreset = project.artifact(said["coreset"])
-        chain = {"coreset": coreset, **{kind: made_from(project, coreset, kind) for kind in ("scores", "pseudo")}}
-    except SemiPruneError as error:
-        return {"coreset": [str(error)]}
-    for kind, artifact in chain.items():
-        found[artifact.id] = artifacts.differences(artifact.folder)
-        wanted = said["coreset_hash"] if kind == "coreset" else said["inputs"][kind]
-        if artifact.hash != wanted:
-            found[artifact.id].append(f"{artifact.id} is another one than the export was made from")
-    pool = project.pool()
-    for segment in pool.segments:
-        found[segment.artifact.id] = artifacts.differences(segment.artifact.folder)
-    if pool.hash != said["inputs"]["pool"]:
-        found["pool"] = ["the pool has other images than when the coreset was selected"]
-    if not any(found.values()):
-        runs = CoresetRun(chain["coreset"]), ScoreRun(chain["scores"]), PseudoRun(chain["pseudo"])
-        found["selection"] = _selection(export, pool, *runs)
-    if images:
-        found["images"] = list(changed_originals(pool, progress))
-    return found
+def _origin(export: Export, project: Project, found: Found, progress: Progress) -> None:
+    """Check the artifacts an export was made from, where that has not happened yet."""
+    said = export.manifest
+    wanted = {"scores": said["inputs"]["scores"], "pseudo": said["inputs"]["pseudo"]}
+    chain = [one for one in project.artifacts("coreset") if one.id == said["coreset"]]
+    if not chain:
+        found[said["coreset"]] = [f"{said['coreset']} is no longer in the project"]
+    elif chain[0].hash != said["coreset_hash"]:
+        found[said["coreset"]] = [f"{said['coreset']} is another one than the export was made from"]
+    for kind, digest in wanted.items():
+        known = [one for one in project.artifacts(kind) if one.hash == digest]
+        chain += known[:1]
+        if not known:
+            found[kind] = [f"the project no longer has the {kind} of hash {digest[:12]}… that the export was made from"]
+    chain += project.artifacts("pool")
+    for artifact in chain:
+        if artifact.id not in found:
+            found |= _artifacts([artifact.folder], progress)
 
 
-def _selection(export: Export, pool: Pool, run: CoresetRun, scores: ScoreRun, pseudo: PseudoRun) -> list[str]:
+def _selection(export: Export, project: Project, found: Found) -> list[str]:
     """Choose the coreset once more from the stored scores, with the stored settings and seed."""
-    stored = run.coreset()
-    settings = stored.settings
-    evidence = evidence_of(scores.table(), pseudo, pool)
+    if broken := [name for name, said in found.items() if said and artifacts.NAME.fullmatch(name)]:
+        return [f"it cannot be recomputed while {broken[0]} differs"]
+    said = export.manifest
+    try:
+        run = CoresetRun(project.artifact(said["coreset"]))
+        scores = ScoreRun(made_from(project, run.artifact, "scores"))
+        pseudo = PseudoRun(made_from(project, run.artifact, "pseudo"))
+    except SemiPruneError as error:
+        return [str(error)]
+    pool, stored = project.pool(), run.coreset()
+    if pool.hash != said["inputs"]["pool"]:
+        return ["the pool has other images than when the coreset was selected"]
     again = select_coreset(
-        evidence,
+        evidence_of(scores.table(), pseudo, pool),
         stored.method,
         pruning_ratio=stored.pruning_ratio,
         seed=stored.seed,
-        **settings["options"],
-        **settings["knobs"],
+        **stored.settings["options"],
+        **stored.settings["knobs"],
     )
     if not np.array_equal(again.indices, stored.indices):
         n_other = int((again.mask & ~stored.mask).sum())
         return [f"selecting again keeps {n_other:,} other images (or another order) than {run.artifact.id} says"]
-    if selection_sha256(pool, again.indices) != export.manifest["selection_sha256"]:
+    if selection_sha256(pool, again.indices) != said["selection_sha256"]:
         return [f"the manifest speaks of other kept images than {run.artifact.id}"]
     return []
 
 
 def changed_originals(pool: Pool, progress: Progress) -> Iterator[str]:
-    """Originals in files of their own that are gone or are not what was imported; packed ones are in the pool's hash."""
+    """Originals in files of their own that are gone or changed since the import; packed ones are in the pool's hash."""
     for name in ("path", "file", "file_sha256"):
         pool.column(name)
     for position in range(len(pool)):

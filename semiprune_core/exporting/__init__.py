@@ -3,10 +3,12 @@
 from semiprune_core.exporting.base import FORMATS, Export, ExportOptions, Place, open_export, options_for
 from semiprune_core.exporting.content import COLUMNS, Content, hex_ids, open_content
 from semiprune_core.exporting.run import (
+    Exported,
     ExportSettings,
     estimate_bytes,
     export_coreset,
     export_csv,
+    has_exports,
     list_exports,
     preview,
     submit_export,
@@ -20,12 +22,14 @@ __all__ = [
     "FORMATS",
     "Content",
     "Export",
+    "Exported",
     "ExportOptions",
     "ExportSettings",
     "Place",
     "estimate_bytes",
     "export_coreset",
     "export_csv",
+    "has_exports",
     "hex_ids",
     "list_exports",
     "open_content",

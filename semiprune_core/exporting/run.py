@@ -89,8 +89,12 @@ def export_csv(project: Project, run: CoresetRun, *, exact: bool = False) -> Exp
 
 def list_exports(project: Project) -> list[Export]:
     """All exports, the newest first."""
-    found = [path for path in project.exports_folder.glob(f"*{MANIFEST_SUFFIX}") if not path.name.startswith(".")]
-    return [open_export(path) for path in sorted(found, key=lambda path: (-path.stat().st_mtime, path.name))]
+    found = project.exports_folder.glob(f"*{MANIFEST_SUFFIX}")
+    return [open_export(path) for path in sorted(found, key=lambda path: (-path.stat().st_mtime_ns, path.name))]
+
+
+def has_exports(project: Project) -> bool:
+    return any(project.exports_folder.glob(f"*{MANIFEST_SUFFIX}"))
 
 
 def preview(content: Content, n: int = 8) -> pa.Table:
