@@ -164,18 +164,19 @@ def nesting(runs: Sequence[CoresetRun]) -> str:
     coresets = sorted((run.coreset() for run in runs), key=lambda one: len(one.indices))
     if len(coresets) < 2:
         return "One coreset."
+    selector = str(coresets[0].settings["selector"])
+    promised = SELECTORS.facts(selector)["nested"]
     for small, large in itertools.pairwise(coresets):
         outside = len(small.indices) - int(large.mask[small.indices].sum())
         if outside:
-            selector = str(small.settings["selector"])
-            allowed = SELECTORS.facts(selector)["nested"]
             why = (
-                "their knobs or options differ in effect; hold the knobs to nest them"
-                if allowed
+                "they were not chosen with the same knobs and options; hold the knobs to nest them"
+                if promised
                 else f"the selector {selector} chooses anew for each ratio"
             )
             return (
                 f"Not nested: {outside:,} of the {len(small.indices):,} images kept at {small.pruning_ratio:g} are not "
                 f"kept at {large.pruning_ratio:g} ({why})."
             )
-    return "Nested: every coreset is part of the next larger one."
+    kept = "Nested: every coreset is part of the next larger one"
+    return f"{kept}." if promised else f"{kept} (by chance: the selector {selector} chooses anew for each ratio)."

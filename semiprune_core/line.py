@@ -58,6 +58,21 @@ DONE_WHEN: dict[str, Callable[[Project], bool]] = {"label": _is_labeled, "export
 """Steps whose end is not simply an artifact register here how to tell."""
 
 
+def _can_be_learned_from(project: Project) -> bool:
+    """Whether images of two classes are labeled; asks the label store only where there is one."""
+    from semiprune_core.labeling import open_store
+    from semiprune_core.labeling.database import URL_VARIABLE
+    from semiprune_core.labeling.progress_report import n_labeled_classes
+
+    if not os.environ.get(URL_VARIABLE) and not (project.folder / "labels.sqlite").is_file():
+        return False
+    return n_labeled_classes(open_store(project)) >= 2
+
+
+ENOUGH_WHEN: dict[str, Callable[[Project], bool]] = {"label": _can_be_learned_from}
+"""Steps that others may build on before they are complete: training may begin while people go on labeling."""
+
+
 @dataclass(frozen=True)
 class Standing:
     """Where a project stands at one step: done, next (can be done now), or waiting (for which step)."""
@@ -84,23 +99,24 @@ def is_done(project: Project, step: Step) -> bool:
 def standing(project: Project) -> list[Standing]:
     """Where ``project`` stands, step by step."""
     done = {step.key: is_done(project, step) for step in STEPS}
+    enough = {key: is_done or (key in ENOUGH_WHEN and ENOUGH_WHEN[key](project)) for key, is_done in done.items()}
     found = []
     for step in STEPS:
         if done[step.key]:
             found.append(Standing(step, "done"))
-        elif missing := first_missing(step, done):
+        elif missing := first_missing(step, enough):
             found.append(Standing(step, "waiting", missing))
         else:
             found.append(Standing(step, "next"))
     return found
 
 
-def first_missing(step: Step, done: dict[str, bool]) -> Step | None:
-    """The earliest undone step that ``step`` stands on."""
+def first_missing(step: Step, enough: dict[str, bool]) -> Step | None:
+    """The earliest step that ``step`` stands on and of which too little is done."""
     missing = None
     while step.needs is not None:
         step = BY_KEY[step.needs]
-        if not done[step.key]:
+        if not enough[step.key]:
             missing = step
     return missing
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 import streamlit as st
 
+from semiprune_core.learning.training import Curves
+
 
 def accent() -> str:
     dark = st.context.theme.type == "dark"
@@ -67,3 +69,99 @@ def size_scatter(sizes: Sequence[tuple[int, int, int]]) -> go.Figure:
 def _safe(name: str) -> str:
     """Plotly reads a little HTML in labels: make user text literal."""
     return name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+STILL = {"displayModeBar": False}
+"""For charts that are redrawn while somebody looks: no tools that would jump."""
+
+
+def ink() -> tuple[str, str]:
+    """A second colour and a quiet grey that are readable on the current background."""
+    dark = st.context.theme.type == "dark"
+    return ("#f0b35a", "#8b9696") if dark else ("#b45309", "#6b7676")
+
+
+def loss_curve(curves: Curves) -> go.Figure:
+    """The loss over the steps, and of what it is made."""
+    other, grey = ink()
+    figure = go.Figure()
+    for name, title, colour in (
+        ("unsupervised_loss", "unlabeled", grey),
+        ("supervised_loss", "labeled", other),
+        ("loss", "total", accent()),
+    ):
+        points = curves.lines[name]
+        if points and (name == "loss" or curves.lines["unsupervised_loss"]):
+            figure.add_trace(_line(points, title, colour))
+    figure.update_yaxes(rangemode="tozero")
+    return _over_steps(figure)
+
+
+def accuracy_curve(curves: Curves) -> go.Figure:
+    """Held-out accuracy with its 95% interval as a band; reference accuracy beside it where it is known."""
+    other, _ = ink()
+    figure = go.Figure()
+    held = curves.checks["held_out"]
+    if held:
+        steps = [point[0] for point in held]
+        band = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+        figure.add_trace(go.Scatter(x=steps, y=[point[3] for point in held], **band))
+        fill = faint(accent())
+        figure.add_trace(go.Scatter(x=steps, y=[point[2] for point in held], fill="tonexty", fillcolor=fill, **band))
+        figure.add_trace(
+            go.Scatter(
+                x=steps,
+                y=[point[1] for point in held],
+                name="held-out labels",
+                mode="lines+markers",
+                line={"color": accent(), "width": 2},
+                marker={"size": 5},
+                customdata=[point[2:] for point in held],
+                hovertemplate="%{y:.1%} (%{customdata[0]:.0%} to %{customdata[1]:.0%})<extra></extra>",
+            )
+        )
+    reference = curves.checks["reference"]
+    if reference:
+        trace = _line([point[:2] for point in reference], "reference labels", other)
+        trace.update(line={"color": other, "width": 2, "dash": "dot"}, hovertemplate="%{y:.1%}<extra></extra>")
+        figure.add_trace(trace)
+    figure.update_yaxes(tickformat=".0%")
+    return _over_steps(figure)
+
+
+def single_curve(points: Sequence[tuple[int, float]], *, share: bool = False) -> go.Figure:
+    """One quantity over the steps."""
+    figure = go.Figure(_line(points, "", accent()))
+    if share:
+        figure.update_yaxes(tickformat=".0%", range=[0, 1])
+    else:
+        figure.update_yaxes(rangemode="tozero")
+    return _over_steps(figure, height=170)
+
+
+def _line(points: Sequence[tuple[int, float]], title: str, colour: str) -> go.Scatter:
+    return go.Scatter(
+        x=[step for step, _ in points],
+        y=[value for _, value in points],
+        name=title,
+        mode="lines",
+        line={"color": colour, "width": 1.8},
+        hovertemplate="%{y:.3g}<extra></extra>",
+    )
+
+
+def _over_steps(figure: go.Figure, *, height: int = 260) -> go.Figure:
+    figure = calm(figure, height=height)
+    figure.update_layout(
+        showlegend=sum(bool(trace.name) for trace in figure.data) > 1,
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+        hovermode="x unified",
+        uirevision="steady",
+    )
+    figure.update_xaxes(title="Step", rangemode="tozero")
+    return figure
+
+
+def faint(colour: str) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red}, {green}, {blue}, 0.16)"

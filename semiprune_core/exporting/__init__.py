@@ -1,7 +1,7 @@
 """Exports: a coreset on its way out, in the format of whoever takes it. A new format is one new file here."""
 
 from semiprune_core.exporting.base import FORMATS, Export, ExportOptions, Place, open_export, options_for
-from semiprune_core.exporting.content import COLUMNS, Content, hex_ids, open_content
+from semiprune_core.exporting.content import COLUMNS, Content, hex_ids, open_content, safe_texts
 from semiprune_core.exporting.run import (
     Exported,
     ExportSettings,
@@ -36,5 +36,6 @@ __all__ = [
     "open_export",
     "options_for",
     "preview",
+    "safe_texts",
     "submit_export",
 ]

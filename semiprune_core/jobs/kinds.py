@@ -32,7 +32,8 @@ class Home(NamedTuple):
 
 HOMES: dict[str, Home] = {
     "import": Home("semiprune_core.importing.job", "Import", device="io"),
-    "ssl": Home("semiprune_core.learning.jobs", "Train"),
+    "ssl": Home("semiprune_core.learning.ssl_job", "Train"),
+    "preflight": Home("semiprune_core.learning.preflight", "Pre-flight"),
     "dynamics": Home("semiprune_core.learning.dynamics_job", "Training dynamics"),
     "search": Home("semiprune_core.learning.jobs", "Search"),
     "evaluate": Home("semiprune_core.learning.jobs", "Evaluate"),

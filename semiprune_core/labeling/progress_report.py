@@ -9,6 +9,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from semiprune_core.labeling import schema
+from semiprune_core.labeling.classes import resolve_merges
 from semiprune_core.labeling.drawing import FEW_LABELS
 from semiprune_core.labeling.events import BY_HAND, DECISIONS, FIRST_ROUND
 from semiprune_core.labeling.schema import unsigned_array
@@ -56,6 +57,16 @@ def labels_per_minute(times_ms: IntArray, *, longest_gap_s: float = LONGEST_GAP_
     if not len(gaps):
         return None
     return 60 * len(gaps) / max(float(gaps.sum()), 1e-3)
+
+
+def n_labeled_classes(store: LabelStore) -> int:
+    """How many classes have a label, disputed ones included; merged classes count as one. One cheap query."""
+    table = schema.current
+    query = sa.select(table.c.class_id).where(table.c.project == store.project, table.c.class_id.is_not(None))
+    with store.database.read() as connection:
+        into = resolve_merges(store.classes.read(connection))
+        found = connection.execute(query.distinct()).scalars().all()
+    return len({into.get(class_id, class_id) for class_id in found})
 
 
 def progress(store: LabelStore, *, drawing_id: int | None = None, annotator: str | None = None) -> LabelProgress:

@@ -47,7 +47,7 @@ def estimate_ssl(
     """Time steps of a semi-supervised run (past its warm-up, where steps are dearest). Nothing is written."""
     n_rounds = settings.cross_fit if settings.cross_fit > 1 else 2 if settings.refit else 1
     human = np.flatnonzero(np.asarray(labels) >= 0)
-    run = ssl_run._Run(
+    run = ssl_run.SSLRun(
         Images(images, torch.device(device)),
         np.asarray(labels),
         human,
@@ -60,7 +60,7 @@ def estimate_ssl(
         reference=None,
         world=World(),
     )
-    return _estimate(run._one_step, run._images_per_step, n_rounds * settings.n_steps, run.images.device, timed_steps)
+    return _estimate(run.one_step, run.images_in(0), n_rounds * settings.n_steps, run.images.device, timed_steps)
 
 
 def estimate_supervised(
@@ -73,7 +73,7 @@ def estimate_supervised(
     timed_steps: int = 5,
 ) -> Estimate:
     """Time steps of a supervised run. Nothing is written."""
-    run = supervised_run._Run(
+    run = supervised_run.SupervisedRun(
         Images(images, torch.device(device)),
         np.asarray(labels).astype(np.int64),
         n_classes=n_classes,
@@ -85,7 +85,7 @@ def estimate_supervised(
         world=World(),
     )
     per_step = -(-len(images) // run.steps_per_epoch)
-    return _estimate(run._one_step, per_step, run.n_steps, run.images.device, timed_steps)
+    return _estimate(run.one_step, per_step, run.n_steps, run.images.device, timed_steps)
 
 
 def _estimate(

@@ -89,19 +89,25 @@ def held_out_count(n_labels: int, fraction: float) -> int:
     return max(wanted, AT_LEAST) if n_labels >= ENOUGH else max(wanted, 1)
 
 
-def split_held_out(labels: IntArray, fraction: float, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+def split_held_out(
+    labels: IntArray, fraction: float, rng: np.random.Generator, measurable: IntArray | None = None
+) -> tuple[IntArray, IntArray]:
     """Positions into ``labels`` (n,) to train on and to hold out, both sorted.
 
-    The draw is uniform over all labels. A draw that would leave a class without any label to train on is drawn anew;
-    where that is hopeless, one label of such a class goes back to training.
+    The draw is uniform over the ``measurable`` positions (all where None). A draw that would leave a class without any
+    label to train on is drawn anew; where that is hopeless, one label of such a class goes back to training.
     """
-    n_held = held_out_count(len(labels), fraction)
-    return _keep_classes(labels, lambda: rng.permutation(len(labels))[:n_held], rng)
+    candidates = np.arange(len(labels)) if measurable is None else measurable
+    n_held = held_out_count(len(candidates), fraction)
+    return _keep_classes(labels, lambda: rng.permutation(candidates)[:n_held], rng)
 
 
-def split_folds(labels: IntArray, k: int, rng: np.random.Generator) -> list[tuple[IntArray, IntArray]]:
-    """``k`` pairs (train, held out); every label is held out in one of them, but for the last of a class."""
-    parts = np.array_split(rng.permutation(len(labels)), k)
+def split_folds(
+    labels: IntArray, k: int, rng: np.random.Generator, measurable: IntArray | None = None
+) -> list[tuple[IntArray, IntArray]]:
+    """``k`` pairs (train, held out); every ``measurable`` label is held out in one, but for the last of a class."""
+    candidates = np.arange(len(labels)) if measurable is None else measurable
+    parts = np.array_split(rng.permutation(candidates), k)
     return [_keep_classes(labels, lambda part=part: part, rng, draws=1) for part in parts]
 
 

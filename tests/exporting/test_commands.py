@@ -42,19 +42,19 @@ def test_several_ratios_at_once_are_nested_where_the_selector_allows_it(run):
     assert (code, len(said["exports"])) == (0, 4)
 
 
-def test_a_selector_that_draws_anew_says_that_it_is_not_nested(run):
-    code, said = run("select", "test", "--method", "stratified", "--score", "aum", "--ratios", "0.3,0.9,0.5")
-    assert code == 0
-    assert said["nesting"].startswith("Not nested") and "chooses anew for each ratio" in said["nesting"]
+def test_a_selector_that_draws_anew_says_so(run, select):
+    code, said = run("select", "test", "--method", "semi_dual_beta", "--ratios", "0.3,0.9,0.5")
+    assert code == 0 and "chooses anew for each ratio" in said["nesting"]
+    others = [select(0.5, method="semi_dual_beta", seed=1), select(0.8, method="semi_dual_beta", seed=2)]
+    assert nesting(others).startswith("Not nested") and "chooses anew for each ratio" in nesting(others)
     code, said = run("select", "test", "--method", "semi_dual_beta", "--ratios", "0.3,0.9", "--nested")
     assert code == 1 and "never nested" in said["error"]
 
 
 def test_held_knobs_nest_what_the_defaults_of_each_ratio_do_not(project, monkeypatch):
     cutoffs = {0.3: 0.0, 0.5: 0.4}
-    monkeypatch.setattr(
-        coresets, "default_knobs", lambda method, n, ratio, epochs: Defaults({"cutoff": cutoffs[ratio]})
-    )
+    by_ratio = lambda method, n, ratio, epochs: Defaults({"cutoff": cutoffs[ratio]})  # noqa: E731
+    monkeypatch.setattr(coresets, "default_knobs", by_ratio)
     apart = build_coresets(project, CoresetRequest(), (0.3, 0.5))
     assert [one.artifact.settings["knobs"]["cutoff"] for one in apart] == [0.0, 0.4]
     assert nesting(apart).startswith("Not nested: 8 of the 20 images") and "hold the knobs" in nesting(apart)

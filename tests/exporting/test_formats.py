@@ -85,21 +85,6 @@ def test_the_estimate_before_writing_is_about_what_is_written(name, project, sel
     assert not list(project.exports_folder.glob(".*"))
 
 
-def test_the_csv_has_a_twin_with_all_rows(project, select):
-    run = select(0.7)
-    exported = export_csv(project, run)
-    kept, everything = read_csv(exported.kept), read_csv(exported.everything)
-    assert list(kept[0]) == list(COLUMNS)
-    assert [row["image_id"] for row in everything] == [show_id(one) for one in project.pool().ids]
-    assert [row for row in everything if row["kept"] == "1"] == kept and len(kept) == 12
-    by_rank = sorted(kept, key=lambda row: int(row["rank"]))
-    best_first = [show_id(project.pool().ids[index]) for index in run.coreset().indices]
-    assert [row["image_id"] for row in by_rank] == best_first
-    assert all(row["rank"] == "" for row in everything if row["kept"] == "0")
-    human = [row for row in everything if row["label_source"] == "human"]
-    assert len(human) == 8 and all(row["label"] != row["pseudo_label"] for row in human)
-
-
 def test_parquet_holds_the_same_rows_with_types(project, select, kept):
     table = pq.read_table(export_coreset(project, select(), "parquet").files["kept"])
     assert table.column_names == list(COLUMNS)

@@ -1,0 +1,196 @@
+"""The form of a new training run: what it learns from, how, for how long, and the start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.parts import training_preflight
+from pages.parts.text import count, literal
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.learning import described, machine, training
+from semiprune_core.learning.described import Described
+from semiprune_core.learning.machine import Machine
+from semiprune_core.learning.presets import SSL_PRESETS, ssl_preset
+from semiprune_core.learning.settings import SSLSettings
+from semiprune_core.learning.ssl import ALGORITHMS
+from semiprune_core.learning.training import TrainingData, TrainSettings
+from semiprune_core.workspace import Project
+
+
+def draw(project: Project, data: TrainingData, *, idle: bool) -> None:
+    """Everything needed to start a run; ``idle`` where no other run is under way that a trial would disturb."""
+    if data.problem:
+        st.warning(literal(data.problem, 1000), icon=":material/label_off:")
+        st.page_link("label.py", label="Go to Label", icon=":material/arrow_forward:")
+        return
+    with st.spinner("Looking at what this machine can train with"):
+        here = machine.look()
+    if here.problem:
+        st.error(literal(here.problem, 1000), icon=":material/build:")
+    left, right = st.columns([3, 2], gap="large")
+    below = st.container()
+    with left:
+        settings, device, nproc = choices(here, below)
+    with right:
+        learned_from(data, settings.training if settings else None)
+        if settings is None:
+            return
+        training_preflight.draw(project, settings, data, here, device=device, nproc=nproc, idle=idle)
+        if st.button(
+            "Start training",
+            type="primary",
+            icon=":material/play_arrow:",
+            key="train_start",
+            disabled=not here.can_train,
+            width="stretch",
+        ):
+            start(project, settings, device=device, nproc=nproc)
+
+
+def start(project: Project, settings: TrainSettings, *, device: str, nproc: int) -> None:
+    try:
+        training.start_training(project, settings, device=device, nproc=nproc)
+    except SemiPruneError as error:
+        st.error(literal(str(error), 1000), icon=":material/error:")
+    else:
+        st.rerun()
+
+
+def learned_from(data: TrainingData, settings: SSLSettings | None) -> None:
+    """What the run would learn from, as it is now."""
+    with st.container(border=True):
+        st.markdown("**Trained on**")
+        with st.container(horizontal=True, gap="medium"):
+            st.metric("Labels", f"{data.n_labels:,}")
+            st.metric("Classes", f"{len(data.per_class):,}")
+            st.metric("Unlabeled", f"{data.n_images - data.n_labels:,}")
+        if settings is not None:
+            st.caption(_measured(data, settings))
+        if data.thin_classes:
+            names = ", ".join(literal(name, 40) for name in data.thin_classes[:6])
+            more = f" and {len(data.thin_classes) - 6} more" if len(data.thin_classes) > 6 else ""
+            st.warning(
+                f"Few labels of {names}{more}: little can be learned of them. Label more first, or merge classes.",
+                icon=":material/warning:",
+            )
+        st.caption(f"Labels as of now, pinned when the run starts: `{data.snapshot.hash[:12]}`")
+
+
+def _measured(data: TrainingData, settings: SSLSettings) -> str:
+    held = data.n_held_out(settings)
+    if not held:
+        if not data.n_measurable:
+            return (
+                "No label was drawn at random, so nothing can measure the result without bias. "
+                "Draw a random subset on the Label page for an honest number."
+            )
+        return "Nothing is held out, so the run ends without a measured accuracy."
+    if settings.cross_fit > 1:
+        return f"{count(held, 'label')} measure the result, each in the model that did not see it."
+    return f"{count(held, 'label')} are held out to measure the result."
+
+
+def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None, str, int]:
+    """(settings or None where they are not legal, device, number of processes); the finer ones go ``below``."""
+    names = list(ALGORITHMS)
+    algorithm = st.radio(
+        "Algorithm",
+        names,
+        index=names.index("fixmatch"),
+        format_func=ALGORITHMS.title,
+        captions=[str(ALGORITHMS.facts(name).get("about", "")) for name in names],
+        key="train_algorithm",
+    )
+    presets = list(SSL_PRESETS)
+    preset = st.selectbox(
+        "Preset",
+        presets,
+        index=presets.index(here.recommended_preset),
+        format_func=lambda name: SSL_PRESETS.title(name) + (" (advised)" if name == here.recommended_preset else ""),
+        key="train_preset",
+    )
+    st.caption(str(SSL_PRESETS.facts(preset).get("about", "")))
+    usual = ssl_preset(preset, algorithm)
+    words = described.ssl_described()
+    flip = st.toggle(
+        "Left-right flips", value=usual.flip, help=words["flip"].about, key=f"train_{preset}_{algorithm}_flip"
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        seed = st.number_input(
+            "Seed",
+            min_value=0,
+            max_value=2**31 - 1,
+            value=0,
+            step=1,
+            key="train_seed",
+            width=130,
+            help="The same seed, labels and settings give the same run.",
+        )
+        titles = {"auto": "Automatic", **{device.name: f"{device.name} ({device.title})" for device in here.devices}}
+        device = st.selectbox("Device", list(titles), format_func=titles.__getitem__, key="train_device", width=220)
+        most = max(here.n_gpus, 1) if device != "cpu" and here.n_gpus else here.n_cores
+        nproc = st.number_input(
+            "Processes",
+            min_value=1,
+            max_value=max(1, most),
+            value=1,
+            step=1,
+            key="train_nproc",
+            width=130,
+            help="Processes that share every batch: one per GPU. On a CPU one is usually fastest.",
+        )
+    with below:
+        values, options = advanced(usual, algorithm, preset, here)
+    try:
+        ssl = usual.replace(**values, flip=flip, options=options)
+        return TrainSettings(ssl=ssl.to_json(), preset=preset, seed=int(seed)), str(device), int(nproc)
+    except SemiPruneError as error:
+        st.error(literal(str(error), 1000), icon=":material/error:")
+        return None, str(device), int(nproc)
+
+
+def advanced(usual: SSLSettings, algorithm: str, preset: str, here: Machine) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Every other setting with what it does; (values of the run, options of the algorithm)."""
+    values, options = {}, {}
+    own = described.algorithm_described(algorithm)
+    chosen = ALGORITHMS[algorithm].from_json(usual.options)
+    key = f"train_{preset}_{algorithm}"
+    with st.expander("Advanced settings", icon=":material/tune:"):
+        for title, members in described.grouped().items():
+            st.markdown(f"**{title}**")
+            with st.grid(5, min_column_width=165):
+                if title == described.UNLABELED_GROUP:
+                    for one in own.values():
+                        options[one.name] = field(one, getattr(chosen, one.name), f"{key}_own_{one.name}")
+                for one in sorted(members, key=lambda one: one.kind is bool):  # switches last: they are lower
+                    nets = tuple(net.name for net in here.nets) if one.name == "net" else one.choices
+                    values[one.name] = field(one, getattr(usual, one.name), f"{key}_{one.name}", nets)
+        changed = [described.title_of(name) for name, value in values.items() if value != getattr(usual, name)] + [
+            described.title_of(name) for name, value in options.items() if value != getattr(chosen, name)
+        ]
+        if changed:
+            st.caption(f"Changed from {SSL_PRESETS.title(preset)}: {', '.join(changed)}.")
+    return values, options
+
+
+def field(one: Described, value: Any, key: str, names: tuple[str, ...] | None = None) -> Any:
+    """A widget that fits the setting."""
+    names = one.choices if names is None else names
+    with st.container():
+        if one.kind is bool:
+            return st.toggle(one.title, value=value, help=one.about, key=key)
+        if names:
+            known = names if value in names else (value, *names)
+            return st.selectbox(one.title, known, index=known.index(value), help=one.about, key=key)
+        if one.kind is str:
+            return st.text_input(one.title, value, help=one.about, key=key)
+        if one.kind is int:
+            return int(st.number_input(one.title, value=int(value), step=1, min_value=0, help=one.about, key=key))
+        return float(
+            st.number_input(
+                one.title, value=float(value), step=0.01, min_value=0.0, format="%g", help=one.about, key=key
+            )
+        )

@@ -1,0 +1,96 @@
+"""All runs, their settings side by side, and a way to delete one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts import charts
+from pages.parts.text import duration, literal
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.learning import described, training
+from semiprune_core.learning.training import Run
+from semiprune_core.workspace import Project
+
+SHOWN = 4
+
+
+def draw(project: Project, runs: Sequence[Run]) -> None:
+    st.markdown("#### Runs")
+    names = {run.id: f"{run.id if run.artifact else run.created[:16].replace('T', ' ')}: {run.title}" for run in runs}
+    by_id = {run.id: run for run in runs}
+    chosen = st.multiselect(
+        "Compare",
+        list(by_id),
+        default=list(by_id)[:SHOWN],
+        format_func=names.__getitem__,
+        key=f"train_compare_{len(runs)}_{runs[0].id}",
+        label_visibility="collapsed",
+        placeholder="Choose runs to compare",
+    )
+    if chosen:
+        table([by_id[run_id] for run_id in chosen])
+    with st.popover("Resume or delete", icon=":material/more_horiz:"):
+        run = by_id[st.selectbox("Run", list(by_id), format_func=names.__getitem__, key="train_which")]
+        if run.job is not None and run.status.is_resumable and st.button("Resume", icon=":material/play_arrow:"):
+            attempt(functools.partial(training.resume, run.job))
+        st.caption("Deleting removes its pseudo-labels, weights, curve and log. Labels stay.")
+        if st.button("Delete", key="train_delete", icon=":material/delete:"):
+            attempt(lambda: training.delete_run(project, run))
+
+
+def attempt(act: Callable[[], object]) -> None:
+    """Do it and show the page anew, or say why not."""
+    try:
+        act()
+    except SemiPruneError as error:
+        st.error(literal(str(error), 1000), icon=":material/error:")
+    else:
+        st.rerun()
+
+
+def table(runs: Sequence[Run]) -> None:
+    outcomes = pd.DataFrame({heading(run): outcome(run) for run in runs})
+    settings = training.side_by_side(runs)
+    frame = pd.DataFrame(settings, index=[heading(run) for run in runs]).T.astype(str)
+    differs = frame.nunique(axis=1) > 1
+    if len(runs) > 1 and st.toggle("Only settings that differ", value=True, key="train_only_differences"):
+        frame, differs = frame[differs], differs[differs]
+    titles = [described.title_of(name.removeprefix("options.")) for name in frame.index]
+    marked = [False] * len(outcomes) + differs.tolist()
+    whole = pd.concat([outcomes, frame.set_axis(unique(titles))])
+    tint = f"background-color: {charts.faint(charts.accent())}"
+    style = whole.style.apply(lambda column: [tint if mark else "" for mark in marked])
+    st.dataframe(style, height="content")
+
+
+def unique(titles: Sequence[str]) -> list[str]:
+    """Two settings may have one title (an algorithm's own momentum): the later one says so."""
+    seen: set[str] = set()
+    found = []
+    for title in titles:
+        found.append(f"{title} (algorithm)" if title in seen else title)
+        seen.add(title)
+    return found
+
+
+def heading(run: Run) -> str:
+    return run.id if run.artifact is not None else run.created[:19].replace("T", " ")
+
+
+def outcome(run: Run) -> dict[str, str]:
+    quality, reference = run.facts.get("quality"), run.facts.get("reference")
+    share = quality["accuracy"] if quality else None
+    return {
+        "State": run.status.state,
+        "Accuracy": f"{share['value']:.1%}" if share else "–",
+        "95% interval": f"{share['low']:.0%} – {share['high']:.0%} (n {share['n']})" if share else "–",
+        "Reference accuracy": f"{reference['value']:.1%}" if reference else "–",
+        "Labels": f"{run.facts['n_labels']:,}" if run.artifact else "–",
+        "Label snapshot": run.labels_hash[:12],
+        "Took": duration(run.seconds) if run.seconds is not None else "–",
+        "Started": run.created[:16].replace("T", " "),
+    }

@@ -1,0 +1,157 @@
+"""A training run, live and afterwards: its curves, its numbers, stop, resume and its log."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts import charts
+from pages.parts.text import duration, literal
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.jobs import Job, JobStatus, states
+from semiprune_core.learning import training
+from semiprune_core.learning.training import Curves, Run
+
+EVERY = 1.0
+MASK_SHARE = "The share of unlabeled images of which the model is sure enough to learn from its own answer."
+
+
+def watch(run: Run) -> None:
+    """The run until it ends; then the whole page runs once more and sees the result."""
+    assert run.job is not None
+    _watch(run.job, training.class_names_of(run.job))
+
+
+@st.fragment(run_every=EVERY)
+def _watch(job: Job, class_names: tuple[str, ...]) -> None:
+    status = job.status()
+    if status.is_over:
+        st.rerun()
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown(f"**{literal(job.title)}**")
+            buttons(job, status)
+        if status.state == states.QUEUED:
+            st.progress(0.0, text="Waiting for its turn: another run uses the same device.")
+        else:
+            st.progress(status.fraction, text=_sentence(status))
+        numbers(status)
+        found = training.curves(job.progress())
+        draw(found, class_names, key=job.id)
+
+
+def _sentence(status: JobStatus) -> str:
+    if status.stop_requested:
+        return "Stopping after this step; a checkpoint is written"
+    if not status.total or status.speed is None and not status.done:
+        return "Starting: loading the images and the network"
+    parts = [f"Step {status.done:,} of {status.total:,}"]
+    if status.facts.get("rounds"):
+        parts.insert(0, f"Model {status.facts['round']} of {status.facts['rounds']}")
+    if status.seconds_left is not None:
+        parts.append(f"{duration(status.seconds_left)} left")
+    return " · ".join(parts)
+
+
+def numbers(status: JobStatus) -> None:
+    """The latest of each number, in one row."""
+    facts = status.facts
+    with st.container(horizontal=True, gap="medium"):
+        st.metric("Epoch", facts.get("epoch", "–"))
+        st.metric("Loss", f"{facts['loss']:.3f}" if facts.get("loss") is not None else "–")
+        accuracy, interval = facts.get("held_out_accuracy"), facts.get("held_out_interval")
+        st.metric(
+            "Held-out accuracy",
+            f"{accuracy:.0%}" if accuracy is not None else "–",
+            help="On human labels that the model does not train on; measured after every epoch.",
+        )
+        st.metric("95% interval", f"{interval[0]:.0%} – {interval[1]:.0%}" if interval else "–")
+        share = facts.get("mask_share")
+        st.metric(
+            "Mask share",
+            f"{share:.0%}" if share is not None else "–",
+            help=MASK_SHARE,
+        )
+        st.metric("Learning rate", f"{facts['lr']:.2g}" if facts.get("lr") is not None else "–")
+        speed = facts.get("images_per_s")
+        st.metric("Images/s", f"{speed:,.0f}" if speed is not None else "–")
+
+
+def draw(found: Curves, class_names: tuple[str, ...], *, key: str) -> None:
+    """The curves; nothing before the first point."""
+    if found.is_empty:
+        return
+    left, right = st.columns(2)
+    with left:
+        st.markdown("**Loss**")
+        st.plotly_chart(charts.loss_curve(found), key=f"loss_{key}", config=charts.STILL)
+    with right:
+        st.markdown("**Accuracy**")
+        if any(found.checks.values()):
+            st.plotly_chart(charts.accuracy_curve(found), key=f"accuracy_{key}", config=charts.STILL)
+        else:
+            st.caption("Measured after every epoch on the labels that are held out.")
+    learning(found, class_names, key)
+
+
+def learning(found: Curves, class_names: tuple[str, ...], key: str) -> None:
+    """How the model learns from unlabeled images, and the learning rate."""
+    left, right = st.columns(2)
+    with left:
+        if found.lines["mask_share"]:
+            st.markdown("**Mask share**", help=MASK_SHARE)
+            st.plotly_chart(
+                charts.single_curve(found.lines["mask_share"], share=True), key=f"mask_{key}", config=charts.STILL
+            )
+        st.markdown("**Learning rate**")
+        st.plotly_chart(charts.single_curve(found.lines["lr"]), key=f"lr_{key}", config=charts.STILL)
+    counts = found.class_counts[-1][1] if found.class_counts else []
+    if any(counts) and len(counts) == len(class_names):
+        with right:
+            st.markdown(
+                "**Pseudo-labels as they form**",
+                help="Unlabeled images of which the model was sure in the last epoch, by the class it gave them; "
+                "an image counts as often as it was seen.",
+            )
+            st.plotly_chart(charts.class_bars(dict(zip(class_names, counts))), key=f"counts_{key}", config=charts.STILL)
+
+
+def buttons(job: Job, status: JobStatus) -> None:
+    with st.container(horizontal=True, width="content"):
+        if not status.is_over and st.button(
+            "Stop", key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
+        ):
+            job.stop()
+            st.rerun(scope="fragment")
+        if status.is_resumable and st.button(
+            "Resume" if status.state != states.FAILED else "Retry",
+            key=f"resume_{job.id}",
+            icon=":material/play_arrow:",
+            type="primary",
+        ):
+            try:
+                with st.spinner("Resuming"):
+                    training.resume(job)
+            except SemiPruneError as error:
+                st.error(literal(str(error), 1000))
+            else:
+                st.rerun()
+        with st.popover("Log", icon=":material/article:"):
+            st.code(job.log_tail(60) or "Nothing yet.", language=None)
+
+
+def broken(run: Run) -> None:
+    """A run that did not end well: why, and what can be done."""
+    job = run.job
+    assert job is not None
+    status = job.status()
+    with st.container(border=True):
+        st.markdown(f"**{literal(job.title)}**")
+        where = f"Step {status.done:,} of {status.total:,}. " if status.total else ""
+        if status.state == states.FAILED:
+            st.error(f"It failed. {literal(status.message, 1000)}", icon=":material/error:")
+        elif status.state == states.LOST:
+            st.warning(f"It was interrupted. {literal(status.message, 1000)}", icon=":material/power_off:")
+        else:
+            st.info(f"Stopped. {where}It goes on from there with the same labels.", icon=":material/pause_circle:")
+        draw(training.run_curves(run), training.class_names_of(job), key=job.id)
+        buttons(job, status)

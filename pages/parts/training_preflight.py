@@ -1,0 +1,106 @@
+"""How long a run would take, how much memory and disk: before it starts."""
+
+from __future__ import annotations
+
+import shutil
+
+import psutil
+import streamlit as st
+
+from pages.parts import project as projects
+from pages.parts.text import count, duration, literal, size
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.jobs import Job, states
+from semiprune_core.learning import machine, preflight
+from semiprune_core.learning.machine import Machine
+from semiprune_core.learning.training import TrainingData, TrainSettings
+from semiprune_core.workspace import Project
+
+EVERY = 0.8
+LONG_SECONDS = 8 * 3600
+
+
+def draw(
+    project: Project,
+    settings: TrainSettings,
+    data: TrainingData,
+    here: Machine,
+    *,
+    device: str,
+    nproc: int,
+    idle: bool,
+) -> None:
+    """The estimate where it is known; otherwise a few steps are timed, as soon as nothing else runs."""
+    if not here.can_train:
+        return
+    with st.container(border=True):
+        st.markdown("**Pre-flight**")
+        try:
+            place = machine.places(device)
+            key = preflight.trial_key(settings, place, projects.pool(project).hash, len(data.per_class))
+            job = preflight.find_trial(project, key)
+            if job is None and idle:
+                job = preflight.start_trial(project, settings, data, device=device)
+        except SemiPruneError as error:
+            st.error(literal(str(error), 1000), icon=":material/error:")
+            return
+        if job is None:
+            st.caption("Measured when the run that is under way has ended.")
+        elif not job.status().is_over:
+            _wait(job)
+        elif trial := preflight.trial_of(job):
+            _show(preflight.estimate(trial, settings.training, data, nproc=nproc), trial, here, project)
+        else:
+            _failed(project, job, settings, data, device)
+
+
+@st.fragment(run_every=EVERY)
+def _wait(job: Job) -> None:
+    status = job.status()
+    if status.is_over:
+        st.rerun()
+    waiting = "Waiting for the device" if status.state == states.QUEUED else "Timing a few steps on this device"
+    st.progress(status.fraction, text=waiting)
+
+
+def _failed(project: Project, job: Job, settings: TrainSettings, data: TrainingData, device: str) -> None:
+    status = job.status()
+    if status.state == states.FAILED:
+        st.error(literal(status.message, 1000), icon=":material/error:")
+    else:
+        st.caption("The measurement was interrupted.")
+    if st.button("Measure again", key="train_measure", icon=":material/timer:"):
+        preflight.start_trial(project, settings, data, device=device)
+        st.rerun()
+
+
+def _show(found: preflight.Estimate, trial: preflight.Trial, here: Machine, project: Project) -> None:
+    with st.container(horizontal=True, gap="medium"):
+        st.metric("Takes about", duration(found.seconds))
+        st.metric("Memory", rounded(found.ram_bytes))
+        if found.vram_bytes:
+            st.metric("GPU memory", rounded(found.vram_bytes))
+        st.metric(
+            "Disk", rounded(found.disk_bytes), help="Two checkpoints and the features; a finished run keeps less."
+        )
+    models = f"{found.n_rounds} models, " if found.n_rounds > 1 else ""
+    st.caption(
+        f"{models}{count(found.n_steps, 'step')} at {found.images_per_s:,.0f} images/s; "
+        f"{trial.n_weights / 1e6:.1f} million weights, {trial.precision}. From {count(trial.n_steps, 'real step')}."
+    )
+    free, available = shutil.disk_usage(project.folder).free, psutil.virtual_memory().available
+    if found.disk_bytes > free:
+        st.warning(f"Only {size(free)} of the disk are free.", icon=":material/hard_drive:")
+    if found.ram_bytes > available:
+        st.warning(f"Only {size(available)} of memory are free now.", icon=":material/memory:")
+    if found.seconds > LONG_SECONDS:
+        st.warning(
+            f"That is long. The preset {here.recommended_preset} fits this machine; a smaller network, fewer epochs "
+            "or fewer unlabeled images per step help too.",
+            icon=":material/schedule:",
+        )
+
+
+def rounded(n_bytes: int) -> str:
+    """An estimate needs no decimals below a gigabyte."""
+    return size(n_bytes) if n_bytes >= 1e9 else size(round(n_bytes, -6)).replace(".0", "")

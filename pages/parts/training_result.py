@@ -1,0 +1,73 @@
+"""What a finished run found, in plain words, and whether it is still up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from pages.parts import training_form, training_live
+from pages.parts.text import count, duration, literal
+from semiprune_core.learning import training
+from semiprune_core.learning.training import Run, TrainingData
+from semiprune_core.workspace import Project
+
+
+def note_changes(project: Project, runs: Sequence[Run], data: TrainingData) -> None:
+    """Say that labels changed since the latest run, and offer the same run on the new ones."""
+    if not runs or runs[0].artifact is None:
+        return
+    change = training.changes_since(project, runs[0].labels_hash, data.snapshot)
+    if change is None:
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f":material/update: **Out of date.** {change.sentence}")
+        if data.problem is None and st.button("Train anew", type="primary", icon=":material/replay:", key="train_anew"):
+            job = runs[0].job
+            device, nproc = (job.devices[0], job.nproc) if job is not None else ("auto", 1)
+            training_form.start(project, runs[0].settings, device=device, nproc=nproc)
+
+
+def show(run: Run) -> None:
+    """The result of the run: how good its labels are, how it went."""
+    assert run.artifact is not None
+    facts = run.facts
+    quality, reference = facts["quality"], facts.get("reference")
+    with st.container(horizontal=True, gap="medium"):
+        if quality:
+            share = quality["accuracy"]
+            st.metric("Accuracy", f"{share['value']:.1%}", help=quality["measured_on"])
+            st.metric("95% interval", f"{share['low']:.0%} – {share['high']:.0%}")
+        if reference:
+            st.metric(
+                "Reference accuracy",
+                f"{reference['value']:.1%}",
+                help=f"On {count(reference['n'], 'unlabeled image')} with a reference label; the model saw none.",
+            )
+        st.metric("Labels used", f"{facts['n_labels']:,}")
+        st.metric("Took", duration(facts.get("seconds")))
+    st.write(in_words(run))
+    for note in facts.get("notes", ()):
+        st.caption(literal(note, 400))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.page_link("pseudo.py", label="See the pseudo-labels", icon=":material/arrow_forward:")
+        if run.job is not None:
+            with st.popover("Log", icon=":material/article:"):
+                st.code(run.job.log_tail(60) or "Nothing was logged.", language=None)
+    training_live.draw(training.run_curves(run), tuple(facts["class_names"]), key=run.id)
+
+
+def in_words(run: Run) -> str:
+    facts = run.facts
+    n_model = facts["n_images"] - facts["n_human"]
+    said = f"{count(n_model, 'image')} got a label from the model, {facts['n_human']:,} have one from a person. "
+    quality = facts["quality"]
+    if not quality:
+        return said + "Nothing was held out, so how right the model is was not measured."
+    share = quality["accuracy"]
+    return said + (
+        f"Of {count(share['n'], 'label')} that the model never saw it got {share['right']:,} right: "
+        f"{share['value']:.0%}. With that many, the true share for the whole pool most likely lies between "
+        f"{share['low']:.0%} and "
+        f"{share['high']:.0%}."
+    )

@@ -1,0 +1,160 @@
+"""``train``: a semi-supervised run from the command line, the same job that the page starts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
+from semiprune_core.errors import InvalidSettingError, JobError
+from semiprune_core.jobs import DONE, RESUMABLE, RUNNING, STOPPED, Job, JobStatus, commands, supervise, wait
+from semiprune_core.learning import preflight, training
+from semiprune_core.learning.presets import SSL_PRESETS, ssl_preset
+from semiprune_core.learning.settings import SSLSettings
+from semiprune_core.learning.ssl import ALGORITHMS
+from semiprune_core.learning.training import TrainSettings
+from semiprune_core.progress import Stopped
+from semiprune_core.workspace import Project, Workspace
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="the project")
+    parser.add_argument("--algorithm", default="fixmatch", help=f"{', '.join(ALGORITHMS)} (default: fixmatch)")
+    parser.add_argument("--preset", default="quick", help=f"{', '.join(SSL_PRESETS)} (default: quick)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda:0, mps (default: auto)")
+    parser.add_argument("--nproc", type=int, default=1, help="processes that share every batch (default: 1)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change one setting, such as lr=0.05; repeatable",
+    )
+    parser.add_argument("--background", action="store_true", help="start it and return")
+    parser.add_argument("--resume", action="store_true", help="go on with the project's last run that was interrupted")
+    parser.add_argument("--estimate", action="store_true", help="time a few steps and say how long it would take")
+
+
+def settings_from(args: argparse.Namespace) -> TrainSettings:
+    """The preset with the single settings changed; a key of the algorithm's own goes to its options."""
+    algorithm = ALGORITHMS[args.algorithm]  # a misspelt one gets a suggestion
+    ssl = ssl_preset(args.preset, args.algorithm)
+    own = algorithm.from_json(ssl.options).to_json()
+    changes: dict[str, Any] = {}
+    options = dict(ssl.options)
+    for text in args.set:
+        key, mark, value = text.partition("=")
+        if not mark or not key:
+            raise InvalidSettingError(f"--set takes KEY=VALUE, such as lr=0.05; got '{text}'.")
+        if key in own and key not in ssl.to_json():
+            options[key] = _value(value)
+        elif key.startswith("options."):
+            options[key.removeprefix("options.")] = _value(value)
+        else:
+            changes[key] = _value(value)
+    return TrainSettings(
+        ssl=ssl.replace(**{**changes, "options": {**options, **changes.get("options", {})}}).to_json(),
+        preset=args.preset,
+        seed=args.seed,
+    )
+
+
+def _value(text: str) -> Any:
+    """A JSON value, else the text itself: 0.05, true, wrn_28_2."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _run(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    project = workspace.project(args.name)
+    if args.resume:
+        job = _interrupted(project)
+        training.resume(job)
+    else:
+        settings = settings_from(args)
+        if args.estimate:
+            return _estimate(args, project, settings, console)
+        job = training.start_training(project, settings, device=args.device, nproc=args.nproc)
+    if args.background:
+        supervise(workspace)
+        return Outcome(commands.summary(job), f"{job.title}: {job.id} ({job.status().state})")
+    return _watch(job, console)
+
+
+def _interrupted(project: Project) -> Job:
+    for run in training.list_runs(project):
+        if run.job is not None and run.status.state in RESUMABLE:
+            return run.job
+    raise JobError(f"Project '{project.name}' has no interrupted run to resume.", code="NO_JOB")
+
+
+def _watch(job: Job, console: Console) -> Outcome:
+    """Wait for the job; the first Ctrl+C stops it with a checkpoint."""
+    waits = False
+
+    def watch(status: JobStatus) -> None:
+        nonlocal waits
+        if console.should_stop() and not status.stop_requested:
+            job.stop()
+        if status.state == RUNNING and status.total:
+            console.report(status.done, status.total, **_told(status))
+        elif status.state == "queued" and not waits:
+            waits = True
+            console.say(f"{job.title}: {job.id}")
+
+    status = wait(job, watch=watch)
+    if status.state == STOPPED:
+        again = f"semiprune train {job.project_name} --resume"
+        console.say(f"Stopped after {status.done:,} of {status.total:,} steps. Go on: {again}")
+        raise Stopped
+    if status.state != DONE:
+        raise JobError(status.message, code=status.error_code)
+    console.report(status.done, status.total)
+    result = job.result() or {}
+    return Outcome({"job": job.id, **result}, _sentence(result))
+
+
+def _told(status: JobStatus) -> dict[str, float]:
+    names = {"loss": "loss", "held_out_accuracy": "accuracy", "mask_share": "mask"}
+    return {word: float(status.facts[name]) for name, word in names.items() if status.facts.get(name) is not None}
+
+
+def _sentence(result: dict[str, Any]) -> str:
+    said = f"{result['artifact']}: {result['n_images']:,} images labeled from {result['n_labels']:,} labels"
+    share, reference = result["accuracy"], result["reference"]
+    if share:
+        said += (
+            f", accuracy {share['value']:.1%} (95% interval {share['low']:.1%} to {share['high']:.1%}, n {share['n']})"
+        )
+    if reference:
+        said += f", reference accuracy {reference['value']:.1%} (n {reference['n']:,})"
+    return said + "."
+
+
+def _estimate(args: argparse.Namespace, project: Project, settings: TrainSettings, console: Console) -> Outcome:
+    data = training.training_data(project)
+    job = preflight.start_trial(project, settings, data, device=args.device)
+
+    def watch(status: JobStatus) -> None:
+        if console.should_stop():
+            job.stop()
+
+    status = wait(job, watch=watch)
+    if status.state == STOPPED:
+        raise Stopped
+    trial = preflight.trial_of(job)
+    if trial is None:
+        raise JobError(status.message, code=status.error_code)
+    found = preflight.estimate(trial, SSLSettings.from_json(settings.ssl), data, nproc=args.nproc)
+    text = (
+        f"About {found.seconds / 60:.1f} min for {found.n_steps:,} steps at {found.images_per_s:,.0f} images/s; "
+        f"{found.ram_bytes / 1e9:.1f} GB of memory, {found.disk_bytes / 1e6:.0f} MB of disk."
+    )
+    return Outcome(vars(found), text)
+
+
+COMMANDS.register("train")(Command("train on the labels and the unlabeled rest", _configure, _run))

@@ -1,0 +1,124 @@
+"""Every setting of a training run in words: what it does, what it may be, where it belongs. For forms and help.
+
+The words stand below the field in its class where its author put them, and here where the name was enough for code.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import inspect
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from semiprune_core.learning.settings import PRECISIONS, SSLSettings
+from semiprune_core.learning.ssl import ALGORITHMS
+from semiprune_core.settings import Settings
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Network and length": ("net", "epochs", "steps_per_epoch", "batch_size", "unlabeled_ratio", "checkpoint_every"),
+    "Optimiser": ("lr", "momentum", "nesterov", "weight_decay", "decay_norms", "clip_norm", "precision"),
+    "Views of an image": ("shift", "n_ops", "strength", "cutout"),
+    "Measuring": ("held_out", "refit", "cross_fit"),
+}
+UNLABELED_GROUP = "Unlabeled images"
+"""What is in no other group, the algorithm's own settings first."""
+ELSEWHERE = ("algorithm", "options", "flip")
+"""Settings that a form asks for in places of their own."""
+CHOICES: dict[str, tuple[str, ...]] = {
+    "precision": PRECISIONS,
+    "distribution_alignment": ("none", "labels", "uniform"),
+    "teacher": ("net", "average"),
+}
+ABOUT = {
+    "net": "The network that learns. Larger ones see more and take longer.",
+    "epochs": "How often the run stops to measure itself; its length is epochs times steps per epoch.",
+    "steps_per_epoch": "Optimizer steps between two measurements.",
+    "batch_size": "Labeled images in one step. Less needs less memory.",
+    "lr": "Learning rate at the start; it falls along a cosine.",
+    "momentum": "How much of the last step's direction is kept.",
+    "nesterov": "Look ahead along the momentum before each step.",
+    "weight_decay": "How strongly weights are pulled towards zero.",
+    "ema_decay": "How slowly the averaged network, which gives the pseudo-labels, follows the one in training.",
+    "threshold": "How sure the model must be of an unlabeled image before it learns from its own answer (tau).",
+    "unlabeled_weight": "Weight of the unlabeled images' loss beside the labeled ones' (lambda_u).",
+    "fairness_weight": "Weight of the term that keeps predictions spread over the classes (w_f).",
+    "ramp": "Fraction of the run over which the unlabeled weight grows from 0 to its full value.",
+    "flip": "Mirror images left to right. Switch off for digits, signs and letters, where the side matters.",
+    "algorithm": "How the run learns from unlabeled images.",
+    "options": "The algorithm's own settings.",
+}
+OWN = {
+    ("freematch", "momentum"): "How slowly the thresholds follow the model's confidence (lambda).",
+    ("flexmatch", "warm_up"): "Count images without a confident label as a class of their own; thresholds rise slowly.",
+}
+
+
+@dataclass(frozen=True)
+class Described:
+    """One setting. ``kind`` is bool, int, float or str; ``choices`` the legal values where they are few."""
+
+    name: str
+    title: str
+    about: str
+    kind: type
+    default: Any
+    choices: tuple[str, ...] = ()
+
+
+def title_of(name: str) -> str:
+    """
+    >>> title_of("unlabeled_ratio")
+    'Unlabeled ratio'
+    """
+    words = {"lr": "Learning rate", "ema_decay": "EMA decay", "ema_ramp": "EMA ramp", "n_ops": "Strong operations"}
+    return words.get(name, name.replace("_", " ").capitalize())
+
+
+@functools.cache
+def described(cls: type[Settings], algorithm: str | None = None) -> dict[str, Described]:
+    """The settings of ``cls`` by name, in their order; ``algorithm`` where they are an algorithm's own."""
+    words = _words(cls)
+    found = {}
+    for field in dataclasses.fields(cls):
+        default = field.default if field.default is not dataclasses.MISSING else None
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        about = OWN.get((algorithm or "", field.name)) or words.get(field.name) or ABOUT.get(field.name, "")
+        choices = CHOICES.get(field.name, ())
+        found[field.name] = Described(field.name, title_of(field.name), about, type(default), default, choices)
+    return found
+
+
+def ssl_described() -> dict[str, Described]:
+    return described(SSLSettings)
+
+
+def algorithm_described(name: str) -> dict[str, Described]:
+    return described(ALGORITHMS[name], name)
+
+
+def grouped() -> dict[str, list[Described]]:
+    """The settings of an SSL run under their headings; one that is in no list joins the unlabeled images."""
+    everything = ssl_described()
+    taken = {name for names in GROUPS.values() for name in names} | set(ELSEWHERE)
+    groups = {title: [everything[name] for name in names if name in everything] for title, names in GROUPS.items()}
+    groups[UNLABELED_GROUP] = [one for name, one in everything.items() if name not in taken]
+    return groups
+
+
+def _words(cls: type) -> dict[str, str]:
+    """The strings below the fields of a class and its bases."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if not dataclasses.is_dataclass(base):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, after in zip(body.body, body.body[1:]):
+            is_field = isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+            if is_field and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                found[field.target.id] = str(after.value.value)
+    return found
