@@ -13,7 +13,7 @@ from pages.parts.text import count, literal
 from semiprune_core import select_view
 from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.export import export_csv
+from semiprune_core.exporting import export_csv
 from semiprune_core.line import BY_KEY
 from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores

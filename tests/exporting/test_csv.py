@@ -11,7 +11,7 @@ import pytest
 from semiprune_core import files
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.errors import MissingStepError
-from semiprune_core.export import COLUMNS, export_csv, hex_ids, safe_texts
+from semiprune_core.exporting import COLUMNS, export_csv, hex_ids, safe_texts
 from semiprune_core.pool import show_id
 from semiprune_core.results import PseudoRun, latest_scores, open_coreset
 from semiprune_core.spreadsheet import safe_cell
