@@ -10,7 +10,7 @@ from semiprune_core.line import BY_KEY
 projects.require("evaluate")
 projects.title(BY_KEY["evaluate"].title, BY_KEY["evaluate"].purpose)
 st.info(
-    "This version does not train on coresets by itself. To compare by hand: build a coreset and a Random one at the same "
+    "This version does not train on coresets by itself. To compare by hand: build a coreset and a Random one at one "
     "ratio on the Select page, export both, train your model on each with several seeds, and compare on your test set.",
     icon=":material/balance:",
 )
