@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import secrets
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from starlette.middleware import Middleware
 from streamlit import config
 
 from semiprune_core.jobs import supervise_forever
+from semiprune_core.learning import machine
 from semiprune_core.server import Access, studio_routes
 from semiprune_core.server.access import PASSWORD_VARIABLE, check_address
 from semiprune_core.workspace import Workspace
@@ -32,6 +34,7 @@ check_address(address, password)
 @contextlib.asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     supervisor = asyncio.create_task(supervise_forever(workspace))
+    threading.Thread(target=machine.look, daemon=True).start()  # known by the time somebody opens the Train page
     try:
         yield
     finally:
