@@ -238,7 +238,7 @@ class DecodePool:
         self._stillborn = 0 if begun else self._stillborn + 1
         if self._stillborn > STILLBORN:
             raise JobError(
-                "The decoding processes end as soon as they are started. Check the memory that is free, and that a script "
+                "The decoding processes end as soon as they are started. Check the free memory, and that a script "
                 "which imports by itself does so below `if __name__ == '__main__':`.",
                 code="DECODERS_DO_NOT_START",
             )
