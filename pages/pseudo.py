@@ -85,9 +85,9 @@ def stale_notice(project: Project, pool: Pool) -> None:
 def trust_check(found: Report, agreements: list[float]) -> None:
     judged = trust.judge(found, agreements)
     say, icon = LIGHTS[judged.level]
-    marks = {"green": ":green[●] green:", "amber": ":orange[●] amber:", "red": ":red[●] red:"}
-    lines = [f"- {marks[reason.level]} {literal(reason.sentence, 400)}" for reason in judged.reasons]
-    say("\n".join([f"**{literal(judged.verdict, 400)}**", "", *lines]), icon=icon)
+    marks = {"green": ":green[●]", "amber": ":orange[●]", "red": ":red[●]"}
+    lines = [f"{marks[one.level]} {one.level}: {literal(one.sentence, 400)}" for one in judged.reasons]
+    say(f"**{literal(judged.verdict, 400)}**\n\n" + "  \n".join(lines), icon=icon)
 
 
 def numbers(found: Report) -> None:
@@ -148,14 +148,14 @@ def quality(found: Report) -> None:
         rows.append(
             {
                 "Class": name,
-                "Accuracy": None if share is None else share.value,
-                "Low": None if share is None else share.low,
-                "High": None if share is None else share.high,
+                "Accuracy": None if share is None else 100 * share.value,
+                "Low": None if share is None else 100 * share.low,
+                "High": None if share is None else 100 * share.high,
                 "Held-out labels": None if share is None else share.n,
                 "More to halve": None if share is None else quality_report.labels_to_halve(share),
             }
         )
-    share_format = st.column_config.NumberColumn(format="percent")
+    share_format = st.column_config.NumberColumn(format="%.0f%%")
     st.dataframe(
         pd.DataFrame(rows),
         hide_index=True,
@@ -331,9 +331,6 @@ def main() -> None:
     pool = quality_report.on_run(whole, run)
     others = [one for one in runs if one.artifact.id != run.artifact.id]
     stale_notice(project, whole)
-    found = report_of(project, pool, store, run, subset)
-    numbers(found)
-    trust_check(found, [quality_report.agreement(run, other) for other in others])
     view = st.segmented_control(
         "View",
         list(VIEWS),
@@ -343,6 +340,10 @@ def main() -> None:
         key="pseudo_view",
         label_visibility="collapsed",
     )
+    found = report_of(project, pool, store, run, subset)
+    if view != "review":  # there the pictures come first
+        numbers(found)
+        trust_check(found, [quality_report.agreement(run, other) for other in others])
     if view == "quality":
         quality(found)
     elif view == "classes":
