@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
+import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from semiprune_core.server import Access, studio_routes
 from semiprune_core.server.access import PASSWORD_VARIABLE, check_address
 from semiprune_core.workspace import Workspace
 
+log = logging.getLogger("semiprune")
 workspace = Workspace.open()
 password = os.environ.get(PASSWORD_VARIABLE) or None
 address = config.get_option("server.address")
@@ -37,9 +40,22 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
             await supervisor
 
 
+def on_script_error(error: Exception) -> bool:
+    """A defect of ours: the details go to the log under a number, the page gets a sentence."""
+    number = secrets.token_hex(3)
+    log.error("Page error %s", number, exc_info=error)
+    st.error(
+        f"Something went wrong on this page (error {number}). Nothing that was saved is lost. "
+        "Reload the page; if it comes back, look up the number in the app's log.",
+        icon=":material/error:",
+    )
+    return True
+
+
 app = st.App(
     Path(__file__).parent / "pages" / "main.py",
     lifespan=lifespan,
     routes=studio_routes(workspace),
+    on_script_error=on_script_error,
     middleware=[Middleware(Access, hosts=[address] if address else [], password=password)],
 )

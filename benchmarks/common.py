@@ -38,23 +38,30 @@ def rounds(n: int, *sides: Callable[[], float]) -> list[list[float]]:
 
 
 def spread(values: list[float]) -> dict[str, Any]:
-    return {"median": statistics.median(values), "min": min(values), "max": max(values), "n": len(values)}
+    """Median, ends and count, to four digits behind the point."""
+    ends = {"median": statistics.median(values), "min": min(values), "max": max(values)}
+    return {**{name: round(value, 4) for name, value in ends.items()}, "n": len(values)}
+
+
+def write_result(name: str, keys: Mapping[str, Any], details: Mapping[str, Any]) -> None:
+    """Write a result down with command, time, machine, load and versions."""
+    RESULTS.mkdir(exist_ok=True)
+    files.write_json(
+        RESULTS / f"{name}.json",
+        {
+            **keys,
+            "details": details,
+            "command": " ".join([f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+            "when": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": machine(),
+            "load_average": [round(load, 1) for load in os.getloadavg()],
+            "versions": artifacts.versions(),
+        },
+    )
 
 
 def finish(name: str, keys: Mapping[str, Any], details: Mapping[str, Any], *, keep: bool) -> None:
     """Write the result down (unless it was a small run) and print the keys as the last line."""
     if keep:
-        RESULTS.mkdir(exist_ok=True)
-        files.write_json(
-            RESULTS / f"{name}.json",
-            {
-                **keys,
-                "details": details,
-                "command": " ".join(["python", *sys.argv]),
-                "when": datetime.now(UTC).isoformat(timespec="seconds"),
-                "machine": machine(),
-                "load_average": os.getloadavg(),
-                "versions": artifacts.versions(),
-            },
-        )
+        write_result(name, keys, details)
     print(json.dumps(keys))

@@ -6,13 +6,12 @@ a graph, channels last, and bf16 where the processor multiplies it natively. ``*
 ``*_cpu_ratio`` compares images per second of processor time, workers included, which other load on the machine hardly
 changes.
 
-    .venv/bin/python benchmarks/fixmatch.py [--small]
+    .venv/bin/python benchmarks/fixmatch.py [--small] [--nets compact,wrn_28_2]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import statistics
@@ -24,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from machine import keep
+from common import finish
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -156,7 +155,7 @@ def our_way(net_name: str, batch: int, ratio: int, n_steps: int, precision: str)
         precision=precision,
     )
     everything = np.arange(len(images))
-    run = ssl_run._Run(
+    run = ssl_run.SSLRun(
         Images(images, torch.device("cpu")),
         labels,
         everything,
@@ -173,7 +172,7 @@ def our_way(net_name: str, batch: int, ratio: int, n_steps: int, precision: str)
     for number in range(WARM_UP + n_steps):
         if number == WARM_UP:
             started = time.perf_counter()
-        run._one_step()
+        run.one_step()
         run.step += 1
     seconds = time.perf_counter() - started
     per_step = batch * (1 + ratio)
@@ -183,12 +182,15 @@ def our_way(net_name: str, batch: int, ratio: int, n_steps: int, precision: str)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="fewer steps and rounds; results are not kept")
-    small = parser.parse_args().small
+    parser.add_argument("--nets", default="compact,wrn_28_2")
+    args = parser.parse_args()
+    small = args.small
     torch.set_num_threads(2)
     rounds = 2 if small else 5
-    cases = {"compact": (64, 7, 4 if small else 20), "wrn_28_2": (8, 7, 1) if small else (16, 7, 3)}
+    cases = {"compact": (64, 7, 6 if small else 30), "wrn_28_2": (8, 7, 2) if small else (16, 7, 6)}
     found: dict[str, object] = {}
-    for net, (batch, ratio, n_steps) in cases.items():
+    for net in args.nets.split(","):
+        batch, ratio, n_steps = cases[net]
         ways: dict[str, Callable[[], Speed]] = {
             "ours": lambda n=net, b=batch, r=ratio, s=n_steps: our_way(n, b, r, s, "auto"),
             "ours_fp32": lambda n=net, b=batch, r=ratio, s=n_steps: our_way(n, b, r, s, "fp32"),
@@ -207,9 +209,7 @@ def main() -> None:
             found[f"{net}_{key}"] = round(statistics.median(ratios), 2)
         found[f"{net}_batch"] = [batch, batch * ratio]
         print(net, {key: value for key, value in found.items() if key.startswith(net)}, flush=True)
-    if not small:
-        keep("fixmatch", found)
-    print(json.dumps(found))
+    finish("fixmatch", found, {"rounds": rounds, "threads": 2}, keep=not small)
 
 
 if __name__ == "__main__":

@@ -19,24 +19,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import finish, spread
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from semiprune_core import artifacts, files  # noqa: E402
-from semiprune_core.scores import SCORES, compute_scores  # noqa: E402
-from semiprune_core.trajectory_store import TrajectoryWriter, open_trajectory  # noqa: E402
+from semiprune_core import files
+from semiprune_core.scores import SCORES, compute_scores
+from semiprune_core.trajectory_store import TrajectoryWriter, open_trajectory
 
 WINDOW, EARLY = 10, 10
 SIZES = {
@@ -195,15 +191,6 @@ def do_step(name: str, folder: Path, numbers: list[int]) -> None:
     print(json.dumps(steps[name](folder, *numbers) or {}))
 
 
-def spread(seconds: list[float]) -> dict[str, Any]:
-    return {
-        "n": len(seconds),
-        "median": round(statistics.median(seconds), 4),
-        "min": round(min(seconds), 4),
-        "max": round(max(seconds), 4),
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="small pools, in seconds; for a look at whether it runs")
@@ -214,7 +201,6 @@ def main() -> None:
         return
     size = SIZES[chosen.small]
     (n, t), (n_large, t_large) = size["pool"], size["imagenet"]
-    load = round(os.getloadavg()[0], 1)  # what others were doing on this machine when it began
 
     with tempfile.TemporaryDirectory(prefix="semiprune-scores-") as scratch:
         print(f"1. N = {n}, T = {t}, all scores", flush=True)
@@ -238,8 +224,7 @@ def main() -> None:
         "peak_mb_1281k": round(imagenet["peak_mb"]),
         "small": chosen.small,
     }
-    report = {
-        **result,
+    details = {
         "sizes": size,
         "spread": {
             "seconds_50k": spread(pool["seconds"]),
@@ -248,25 +233,10 @@ def main() -> None:
             "seconds_1281k": spread(imagenet["seconds"]),
         },
         "largest_difference": both["largest_difference"],
-        "command": f"benchmarks/scores.py{' --small' if chosen.small else ''}",
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {"system": platform.platform(), "processor": processor(), "cores": os.cpu_count(), "load": load},
-        "versions": artifacts.versions(),
     }
-    if not chosen.small:
-        files.write_json(ROOT / "benchmarks" / "results" / "scores.json", report)
-    for name, numbers in report["spread"].items():
+    for name, numbers in details["spread"].items():
         print(f"   {name}: median {numbers['median']} s ({numbers['min']} to {numbers['max']}, n = {numbers['n']})")
-    print(json.dumps(result))
-
-
-def processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or "unknown"
+    finish("scores", result, details, keep=not chosen.small)
 
 
 if __name__ == "__main__":

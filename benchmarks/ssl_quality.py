@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from machine import keep
+from common import write_result
 
 from semiprune_core.learning.presets import ssl_preset
 from semiprune_core.learning.ssl import ALGORITHMS
@@ -89,7 +89,7 @@ def main() -> None:
         if "supervised" in found["runs"]:
             found[algorithm]["gain_points"] = round(100 * (found[algorithm]["mean"] - found["supervised"]["mean"]), 2)
         if not args.small:
-            keep(name, found)
+            write_result(name, found, {})
     print(json.dumps(found))
 
 

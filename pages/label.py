@@ -65,16 +65,16 @@ def ask_name(words: str) -> None:
         st.rerun()
 
 
-def draw_first(pool: Pool, store: LabelStore, who: str) -> None:
+def draw_first(project: Project, pool: Pool, store: LabelStore, who: str) -> None:
     """Nothing is drawn yet: choose how much to label."""
     st.markdown(
         "**First, draw the images to label.** A random share says without bias how good the model's labels are."
     )
-    if subset.draw_form(pool, store, who):
+    if subset.draw_form(project, pool, store, who):
         st.rerun()
 
 
-def label(project: Project, store: LabelStore, pool: Pool, who: str, found: LabelProgress) -> None:
+def label(project: Project, store: LabelStore, who: str, found: LabelProgress) -> None:
     """The deck or the grid, once there are classes."""
     queues = {name: words for name, words in QUEUES.items() if name == "drawn" or getattr(found, name)}
     queue = "drawn"
@@ -124,14 +124,14 @@ def head(project: Project, who: str) -> str:
 
 def main() -> None:
     project = projects.require("label")
-    store, pool = open_store(project), projects.pool(project)
+    store, pool = open_store(project), project.pool()
     who = annotator()
     if who is None or store.drawings.latest() is None:
         projects.title(BY_KEY["label"].title, BY_KEY["label"].purpose)
         if who is None:
             ask_name("Start")
         else:
-            draw_first(pool, store, who)
+            draw_first(project, pool, store, who)
         return
     view = head(project, who)
     found = progress(store, annotator=who)
@@ -142,7 +142,7 @@ def main() -> None:
         classes.editor(pool, store, who)
         exchange.reference(pool, store)
     elif view == "deck":
-        label(project, store, pool, who, found)
+        label(project, store, who, found)
     elif view == "grid":
         grid(project, store, who)
     elif view == "classes":
@@ -151,7 +151,7 @@ def main() -> None:
         report.numbers(found)
         report.per_class(found)
         st.markdown("**Draw more**")
-        if subset.draw_form(pool, store, who):
+        if subset.draw_form(project, pool, store, who):
             st.rerun()
         subset.drawings_table(store)
     elif view == "agreement":

@@ -238,7 +238,7 @@ def main() -> None:
         st.info(f"{stale[0].artifact.id}: {literal(stale[0].reason)}. Make it anew to see the change.")
     with st.popover("New map", icon=":material/add:"):
         new_map(project)
-    explore(project, projects.pool(project), found)
+    explore(project, project.pool(), found)
 
 
 main()

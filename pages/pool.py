@@ -11,7 +11,7 @@ from pages.parts.image_dialog import open_image
 from pages.parts.text import count, duration, literal, size
 from semiprune_core import jobs
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.importing import ImportSettings
+from semiprune_core.importing import ImportSettings, can_repeat
 from semiprune_core.jobs import states
 from semiprune_core.pool import Pool, Segment, show_id
 from semiprune_core.pool_view import PoolFilter, PoolSummary, filter_positions
@@ -28,7 +28,8 @@ def watch_imports(project: Project) -> None:
         if job.status().state not in states.OVER:
             job_panel.show(job)
     if found and found[0].status().state in states.OVER:
-        job_panel.ended(found[0], what="The import")
+        again = can_repeat(project.workspace, ImportSettings.from_json(found[0].settings))
+        job_panel.ended(found[0], what="The import", again=again)
 
 
 def facts(summary: PoolSummary) -> None:
@@ -176,8 +177,8 @@ def main() -> None:
             st.write("No images yet. Choose where they are.")
             add_images(project)
         return
-    pool = projects.everything(project)
-    summary = projects.summary(project)
+    pool = project.everything()
+    summary = projects.summary(pool)
     facts(summary)
     tabs = st.tabs(["Gallery", "Classes", "Sizes and formats", "Problems", "Imports", "Add images"])
     for tab, draw in zip(

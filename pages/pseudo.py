@@ -317,7 +317,7 @@ def main() -> None:
     project = projects.require("pseudo")
     who.recall()
     projects.title(BY_KEY["pseudo"].title, BY_KEY["pseudo"].purpose)
-    store, whole = open_store(project), projects.pool(project)
+    store, whole = open_store(project), project.pool()
     runs = [PseudoRun(artifact) for artifact in reversed(project.artifacts("pseudo"))]
     subsets = quality_report.tagged_subsets(whole)
     with st.container(horizontal=True, vertical_alignment="bottom"):

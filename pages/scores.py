@@ -1,9 +1,238 @@
-"""Scores."""
+"""Scores: train once more on the pseudo-labeled pool, and see how hard every image was."""
 
 from __future__ import annotations
 
-from pages.parts import project as projects
-from semiprune_core.line import BY_KEY
+from typing import Any
 
-projects.require("scores")
-projects.title(BY_KEY["scores"].title, BY_KEY["scores"].purpose)
+import streamlit as st
+
+from pages.parts import components, job_panel, score_charts, scored
+from pages.parts import project as projects
+from pages.parts.text import count, literal
+from semiprune_core import jobs, score_view
+from semiprune_core.dynamics import submit_dynamics
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.jobs import Job
+from semiprune_core.learning.presets import SUPERVISED_PRESETS
+from semiprune_core.line import BY_KEY
+from semiprune_core.records import IntArray
+from semiprune_core.results import ScoreRun
+from semiprune_core.score_view import Groups, ScoreView
+from semiprune_core.scores import SCORES
+from semiprune_core.workspace import Project
+
+PER_PAGE = 48
+SPLITS = {"none": "nothing", "class": "class", "source": "source of the label", "right": "right or wrong"}
+
+
+def watch(project: Project) -> bool:
+    """Runs under way with their curves, and the last one if it did not end well; whether one is under way."""
+    found = jobs.list_jobs(project, "dynamics")
+    live = [job for job in found if not job.status().is_over]
+    for job in live:
+        job_panel.show(job)
+        live_curve(job)
+    if found and not live:
+        job_panel.ended(found[0], what="The dynamics run")
+    return bool(live)
+
+
+@st.fragment(run_every=2.0)
+def live_curve(job: Job) -> None:
+    epochs = [line for line in job.progress() if line.get("train_accuracy") is not None and "epoch" in line]
+    if epochs:
+        st.plotly_chart(score_charts.training_curve(epochs), key=f"live_{job.id}", config=score_charts.QUIET)
+
+
+def start(project: Project, *, words: str, primary: bool) -> None:
+    """The form that queues a dynamics run."""
+    with st.form("dynamics", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+        preset = st.selectbox(
+            "Preset", list(SUPERVISED_PRESETS), format_func=SUPERVISED_PRESETS.title, key="dynamics_preset", width=220
+        )
+        n_seeds = st.number_input(
+            "Runs", 1, 10, 1, key="dynamics_seeds", width=110, help="Scores are the mean over them; more are steadier."
+        )
+        seed = st.number_input("Seed", 0, 2**31 - 1, 0, key="dynamics_seed", width=120)
+        given = st.form_submit_button(
+            words, type="primary" if primary else "secondary", icon=":material/model_training:"
+        )
+    st.caption(
+        "Trains a fresh network on all images with their labels, a person's where there is one, and records after "
+        "each pass how sure it was of every image. Runs in the background."
+    )
+    if given:
+        submit_dynamics(project, preset=str(preset), seeds=tuple(range(int(seed), int(seed) + int(n_seeds))))
+        st.rerun()
+
+
+def facts(seen: ScoreView) -> None:
+    artifact = seen.scores.artifact
+    last = seen.runs[0].artifact.facts.get("last") or {}
+    with st.container(horizontal=True, gap="medium"):
+        st.metric("Images", f"{seen.n_images:,}")
+        st.metric("Epochs", f"{seen.scores.n_epochs:,}")
+        st.metric("Runs", len(seen.runs), help="Dynamics runs with different seeds; scores are their mean.")
+        if last.get("train_accuracy") is not None:
+            st.metric(
+                "Agrees with the labels", f"{last['train_accuracy']:.1%}", help="In the last epoch's training pass."
+            )
+        tested = seen.runs[0].artifact.facts.get("test_accuracy")
+        if tested:
+            st.metric("Test accuracy", f"{tested['value']:.1%}", help=f"On {tested['n']:,} test images.")
+        stability = artifact.facts.get("stability")
+        if stability:
+            st.metric(
+                "Stability of AUM", f"{stability['aum']:.2f}", help="Rank correlation between runs with other seeds."
+            )
+
+
+def describe(name: str) -> None:
+    said = SCORES.facts(name)
+    direction = "Higher is easier." if said["higher_is"] == "easier" else "Higher is harder."
+    st.caption(f"**{said['title']}**: {said['explain']} {direction}")
+
+
+def split_control(seen: ScoreView) -> Groups:
+    ways = [way for way in SPLITS if way != "right" or seen.right is not None]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        split = st.segmented_control(
+            "Split by",
+            ways,
+            format_func=SPLITS.__getitem__,
+            default=ways[-1] if "right" in ways else "none",
+            required=True,
+            key="scores_split",
+        )
+        chosen = None
+        names = seen.labels.class_names
+        if split == "class" and len(names) > score_view.MAX_COLOURS:
+            chosen = st.selectbox(
+                "Class", range(len(names)), format_func=names.__getitem__, key="scores_class", width=220
+            )
+    return score_view.group_images(seen, str(split), chosen)
+
+
+def histograms(seen: ScoreView) -> tuple[IntArray | None, str, str]:
+    """All histograms, two in a row; the positions behind what was picked last, by which score, and in words."""
+    groups = split_control(seen)
+    picked: tuple[IntArray | None, str, str] = (None, seen.names[0], "")
+    columns = st.columns(2, gap="medium")
+    for number, name in enumerate(seen.names):
+        with columns[number % 2]:
+            describe(name)
+            edges, counts = score_view.histogram(seen, name, groups)
+            event = st.plotly_chart(
+                score_charts.score_histogram(edges, counts, groups, title=SCORES.title(name)),
+                key=f"hist_{name}_{groups.kind}",
+                on_select="rerun",
+                selection_mode=("points", "box"),
+                config=score_charts.PICKING,
+            )
+            positions = behind_bars(seen, name, groups, event)
+            if positions is not None:
+                picked = (positions, name, SCORES.title(name))
+    return picked
+
+
+def behind_bars(seen: ScoreView, name: str, groups: Groups, event: Any) -> IntArray | None:
+    """The images behind a picked bar or a dragged range; None where nothing is picked."""
+    chosen = (event or {}).get("selection") or {}
+    if chosen.get("box"):
+        low, high = sorted(chosen["box"][0]["x"])
+        return score_view.in_range(seen, name, groups, low, high)
+    bars = [tuple(int(value) for value in point["customdata"]) for point in chosen.get("points", ())]
+    return score_view.in_bins(seen, name, groups, bars) if bars else None
+
+
+def the_plane(seen: ScoreView) -> tuple[IntArray | None, str, str]:
+    """The plane of mean and deviation, and the images behind what was picked on it."""
+    if not {"mean_prob", "variability"} <= set(seen.names):
+        return None, seen.names[0], ""
+    score = st.selectbox(
+        "Colour", seen.names, index=seen.names.index("dual"), format_func=SCORES.title, key="plane_score", width=220
+    )
+    points = score_view.plane(seen, str(score))
+    event: Any = st.plotly_chart(
+        score_charts.plane(points, title=SCORES.title(str(score))),
+        key="plane",
+        on_select="rerun",
+        selection_mode=("points", "box"),
+        config=score_charts.PICKING,
+    )
+    what = "cells" if points.is_density else "images"
+    st.caption(f"Each point is one of the {what}. Click one, or drag a box, to see what lies behind.")
+    chosen = (event or {}).get("selection") or {}
+    if chosen.get("box"):
+        (x0, x1), (y0, y1) = sorted(chosen["box"][0]["x"]), sorted(chosen["box"][0]["y"])
+        return score_view.on_plane(seen, str(score), box=(x0, x1, y0, y1)), str(score), "the plane"
+    ids = [int(point["customdata"]) for point in chosen.get("points", ())]
+    return (score_view.on_plane(seen, str(score), ids=ids) if ids else None), str(score), "the plane"
+
+
+def behind(project: Project, seen: ScoreView, picked: tuple[IntArray | None, str, str], *, key: str) -> None:
+    """The gallery behind a pick; before any, the two ends of the score."""
+    positions, score, words = picked
+    if positions is None:
+        order = score_view.by_score(seen, score, seen.table[score] == seen.table[score])
+        for title, ends in (
+            (f"Lowest {SCORES.title(score)}", order[:12]),
+            (f"Highest {SCORES.title(score)}", order[::-1][:12]),
+        ):
+            st.markdown(f"**{title}**")
+            scored.row(project, seen, ends.tolist(), key=f"{key}_{title}", score=score)
+        return
+    if not len(positions):
+        st.info("No image lies there. Pick another place.", icon=":material/search_off:")
+        return
+    pages = -(-len(positions) // PER_PAGE)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f"**{count(len(positions), 'image')} picked on {literal(words)}**, by rising {SCORES.title(score)}")
+        page = st.pagination(pages, key=f"{key}_page_{pages}") if pages > 1 else 1
+    shown = positions[(page - 1) * PER_PAGE : page * PER_PAGE].tolist()
+    opened = components.gallery(scored.items(project, seen, shown, score=score), key=f"{key}_gallery", cell=100)
+    if opened:
+        scored.open_story(project, seen, opened)
+
+
+def history(seen: ScoreView) -> None:
+    for run in seen.runs:
+        st.markdown(f"**{run.artifact.id}**, seed {run.artifact.manifest['seed']}")
+        st.plotly_chart(
+            score_charts.training_curve(run.history()), key=f"curve_{run.artifact.id}", config=score_charts.QUIET
+        )
+
+
+def main() -> None:
+    project = projects.require("scores")
+    projects.title(BY_KEY["scores"].title, BY_KEY["scores"].purpose)
+    is_live = watch(project)
+    latest = project.latest("scores")
+    if latest is None:
+        if not is_live:
+            start(project, words="Start the dynamics run", primary=True)
+        return
+    scores = ScoreRun(latest)
+    stale = scored.tell_if_out_of_date(project, scores, what="These scores")
+    try:
+        seen = scored.view(project, scores)
+    except SemiPruneError as error:
+        st.error(literal(str(error), 500), icon=":material/error:")
+        start(project, words="Score anew", primary=True)
+        return
+    facts(seen)
+    tabs = st.tabs(["Histograms", "Plane", "Training", "Run again"])
+    with tabs[0]:
+        behind(project, seen, histograms(seen), key="hist")
+    with tabs[1]:
+        behind(project, seen, the_plane(seen), key="plane")
+    with tabs[2]:
+        history(seen)
+    with tabs[3]:
+        if is_live:
+            st.info("A run is under way.", icon=":material/hourglass_empty:")
+        else:
+            start(project, words="Run again", primary=stale)
+
+
+main()

@@ -1,9 +1,297 @@
-"""Select."""
+"""Select: choose how much to prune and how, see at once what that does, and keep it as a coreset."""
 
 from __future__ import annotations
 
-from pages.parts import project as projects
-from semiprune_core.line import BY_KEY
+from typing import Any
 
-projects.require("select")
-projects.title(BY_KEY["select"].title, BY_KEY["select"].purpose)
+import pandas as pd
+import streamlit as st
+
+from pages.parts import project as projects
+from pages.parts import score_charts, scored, urls
+from pages.parts.text import count, literal
+from semiprune_core import select_view
+from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.exporting import export_csv
+from semiprune_core.line import BY_KEY
+from semiprune_core.methods import METHODS, needs_of
+from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
+from semiprune_core.score_view import ScoreView
+from semiprune_core.scores import SCORES
+from semiprune_core.select_view import ErrorEstimate, Preview
+from semiprune_core.selection import SELECTORS, default_knobs
+from semiprune_core.workspace import Project
+
+SEVERAL = 6  # coresets that are listed and compared at once
+FIRST = ("semi_aum_cutoff", "semi_dual_beta")
+LAST = ("random",)
+OPTION_WORDS = {
+    "class_balanced": ("Balance the classes", "Equal shares for all classes, as far as their images go."),
+    "keep_human": ("Keep human labels", "Images a person labeled are kept in any case."),
+    "same_annotation_budget": (
+        "Same annotation budget",
+        "The images a person labeled are in first and count; the method chooses among the others.",
+    ),
+    "drop_duplicates": ("Drop duplicates", "Of images with the same pixels at most one is kept."),
+}
+
+
+def title_of(method: str) -> str:
+    return METHODS.title(method) if method in METHODS else SELECTORS.title(method)
+
+
+def controls(seen: ScoreView) -> CoresetRequest:
+    """Everything a person may choose, as one request."""
+    every = [*METHODS, *(name for name in SELECTORS if name not in METHODS)]
+    names = sorted(
+        (name for name in every if _possible(seen, name)),
+        key=lambda name: (name in LAST, name not in FIRST, name not in METHODS, every.index(name)),
+    )
+    method = str(st.selectbox("Method", names, format_func=title_of, key="select_method"))
+    st.caption((METHODS if method in METHODS else SELECTORS).facts(method)["explain"])
+    ratio = st.slider(
+        "Pruning ratio", 0.0, 0.99, 0.7, 0.01, key="select_ratio", help="The share of the pool that is removed."
+    )
+    values: dict[str, Any] = {"method": method, "pruning_ratio": ratio}
+    open_knobs = CoresetRequest(**values).knob_names()
+    known = default_knobs(method, seen.n_images, ratio, seen.scores.n_epochs)
+    if known.selector or known.scores:
+        own = st.toggle("Set the knobs myself", key="select_own", help=known.why)
+        if not own:
+            st.caption(f"{_in_words(known.selector)} {known.why}")
+    else:
+        own = bool(open_knobs)
+    if own:
+        values |= _knobs(seen, method, ratio, open_knobs, known.selector)
+    with st.expander("Options", icon=":material/tune:"):
+        for name, (words, help_text) in OPTION_WORDS.items():
+            values[name] = st.checkbox(words, key=f"select_{name}", help=help_text)
+        values["min_per_class"] = int(
+            st.number_input("At least per class", 0, 10_000, 0, key="select_min_per_class", width=160)
+        )
+        values["seed"] = int(st.number_input("Seed", 0, 2**31 - 1, 0, key="select_seed", width=160))
+    assert set(OPTIONS) <= {*values}
+    return CoresetRequest(**values)
+
+
+def _possible(seen: ScoreView, name: str) -> bool:
+    known = {*seen.names, "mean_prob"}
+    return all(need in known for need in needs_of(name))
+
+
+def _in_words(knobs: dict[str, Any]) -> str:
+    titles = {"cutoff": "Cutoff", "c_d": "c_D"}
+    return "".join(f"{titles.get(name, name)} {value:g}. " for name, value in knobs.items())
+
+
+def _knobs(seen: ScoreView, method: str, ratio: float, names: tuple[str, ...], known: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "score" in names:
+        found["score"] = st.selectbox("Score", seen.names, format_func=SCORES.title, key="select_score")
+    if "keep" in names:
+        found["keep"] = st.segmented_control(
+            "Keep the", ["hardest", "easiest"], default="hardest", required=True, key="select_keep"
+        )
+    if "cutoff" in names:
+        st.session_state.setdefault("select_cutoff", float(min(known.get("cutoff", 0.1), 0.95)))
+        wanted = st.slider(
+            "Cutoff",
+            0.0,
+            0.95,
+            step=0.01,
+            key="select_cutoff",
+            help="The share of the pool dropped at the hard end, where wrong labels gather.",
+        )
+        found["cutoff"] = min(wanted, ratio)
+        if wanted > ratio:
+            st.caption(f"Held at the pruning ratio, {ratio:g}.")
+    if "n_bins" in names:
+        found["n_bins"] = int(st.number_input("Bins", 1, 500, 50, key="select_bins", width=160))
+    if "c_d" in names:
+        st.session_state.setdefault("select_c_d", float(known.get("c_d", 5.0)))
+        found["c_d"] = st.slider(
+            "c_D",
+            1.0,
+            15.0,
+            step=0.1,
+            key="select_c_d",
+            help="How long the Beta density stays with hard images as more is pruned.",
+        )
+        settings, last = seen.table.settings, seen.scores.n_epochs
+        if last > settings.window:
+            found["n_epochs"] = st.slider(
+                "T",
+                settings.window,
+                last,
+                settings.dual_epochs or last,
+                key="select_t",
+                help="DUAL looks at the first T epochs.",
+            )
+        found["gamma"] = st.slider(
+            "gamma", 0.1, 1.0, settings.gamma, 0.1, key="select_gamma", help="Exponent on DUAL's deviation."
+        )
+    return found
+
+
+def numbers(found: Preview) -> None:
+    n, kept = found.coreset.n_pool, found.budget
+    with st.container(horizontal=True, gap="medium"):
+        st.metric("Kept", f"{kept:,}", f"of {n:,}", delta_color="off", delta_arrow="off")
+        st.metric(
+            "Human labels",
+            f"{found.n_human / kept:.1%}" if kept else "–",
+            f"{found.n_human:,} of {found.n_human_before:,}",
+            delta_color="off",
+            delta_arrow="off",
+            help="The share of the coreset that a person labeled.",
+        )
+        _estimate(found.error)
+        if found.wrong_after is not None and found.wrong_before is not None:
+            st.metric(
+                "Wrong labels (reference)",
+                f"{found.wrong_after.value:.1%}",
+                f"{found.wrong_before.value:.1%} in the pool",
+                delta_color="off",
+                delta_arrow="off",
+                help="Counted against the reference labels, which the learner never sees.",
+            )
+
+
+def _estimate(error: ErrorEstimate) -> None:
+    known = error.value is not None
+    st.metric(
+        "Pseudo-label error, estimated",
+        f"{error.value:.0%}" if known else "–",
+        f"{error.low:.0%} to {error.high:.0%}, n = {error.n}" if known else f"n = {error.n}",
+        delta_color="off",
+        delta_arrow="off",
+        help=error.words,
+    )
+
+
+def picture(project: Project, seen: ScoreView, found: Preview) -> None:
+    numbers(found)
+    st.plotly_chart(
+        score_charts.kept_and_dropped(found, title=SCORES.title(found.score)),
+        key="select_histogram",
+        config=score_charts.QUIET,
+    )
+    st.markdown("**Class balance**")
+    st.plotly_chart(
+        score_charts.class_balance(seen.labels.class_names, found.class_before, found.class_after),
+        key="select_classes",
+        config=score_charts.QUIET,
+    )
+    empty = [
+        seen.labels.class_names[i]
+        for i in range(len(found.class_after))
+        if found.class_before[i] and not found.class_after[i]
+    ]
+    if empty:
+        names = ", ".join(literal(name, 40) for name in empty[:5])
+        st.warning(f"{count(len(empty), 'class', 'classes')} would vanish: {names}.", icon=":material/warning:")
+    st.markdown("**At the border**")
+    for number, border in enumerate(found.borders):
+        st.caption(f"{':green' if border.kept else ':gray'}[{border.title}]")
+        scored.row(project, seen, list(border.positions), key=f"border_{number}", score=found.score)
+
+
+@st.fragment
+def choose(project: Project, seen: ScoreView) -> None:
+    """Controls and picture: a slider move runs this alone."""
+    left, right = st.columns([1, 3], gap="large")
+    with left:
+        request = controls(seen)
+    with right:
+        try:
+            found = select_view.preview(seen, request)
+        except SemiPruneError as error:
+            st.error(literal(str(error), 500), icon=":material/error:")
+            return
+        picture(project, seen, found)
+    with left:
+        if st.button("Build coreset", type="primary", icon=":material/done_all:", width="stretch"):
+            run = build_coreset(project, request, scores=seen.scores)
+            export_csv(project, run)
+            st.session_state["select_built"] = run.artifact.id
+            st.rerun()
+        st.caption(f"Keeps {count(found.budget, 'image')} and writes the CSV files.")
+
+
+def saved(project: Project, runs: list[CoresetRun]) -> None:
+    """The saved coresets, newest first, with their files."""
+    built = st.session_state.get("select_built")
+    for run in reversed(runs[-SEVERAL:]):
+        artifact = run.artifact
+        settings = artifact.settings
+        with st.container(border=artifact.id == built, horizontal=True, vertical_alignment="center"):
+            st.markdown(
+                f"**{artifact.id}** {title_of(settings['method'])}, ratio {settings['pruning_ratio']:g}: "
+                f"{count(artifact.facts['n_kept'], 'image')}",
+                width="stretch",
+            )
+            files = sorted(
+                project.exports_folder.glob(f"{artifact.id}-kept-*.csv"), key=lambda path: path.stat().st_mtime
+            )
+            if not files:
+                if st.button("Write CSV", key=f"csv_{artifact.id}", icon=":material/table:"):
+                    export_csv(project, run)
+                    st.rerun()
+                continue
+            twin = max(project.exports_folder.glob(f"{artifact.id}-all-*.csv"), key=lambda path: path.stat().st_mtime)
+            st.link_button("Coreset CSV", urls.export(project.name, files[-1].name), icon=":material/download:")
+            st.link_button("All rows", urls.export(project.name, twin.name), icon=":material/download:")
+
+
+def side_by_side(project: Project, seen: ScoreView, runs: list[CoresetRun]) -> None:
+    """Overlap, what changed, and the images coresets agree and disagree about."""
+    mine = {run.artifact.id: run for run in runs if run.artifact.facts["n_pool"] == seen.n_images}
+    if len(mine) < 2:
+        st.caption("Build a second coreset to see what they share.")
+        return
+    names = list(mine)
+    chosen = st.multiselect("Compare", names, names[-3:], max_selections=SEVERAL, key="select_compare")
+    if len(chosen) < 2:
+        st.caption("Choose two or more.")
+        return
+    coresets = [mine[name].coreset() for name in chosen]
+    found = select_view.compare(coresets)
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        st.markdown("**Overlap** :gray[(shared images over all images of the two)]")
+        st.dataframe(pd.DataFrame(found.jaccard, chosen, chosen).style.format("{:.0%}"), width="stretch")
+    with right:
+        change = select_view.changed(coresets[0], coresets[-1], seen.labels.labels, len(seen.labels.class_names))
+        st.markdown(f"**From {chosen[0]} to {chosen[-1]}**")
+        st.markdown(f"{count(len(change.added), 'image')} came in, {count(len(change.removed), 'image')} went out.")
+        moved = sorted(zip(change.classes.tolist(), seen.labels.class_names, strict=True))
+        said = [f"{literal(name, 40)} {n:+,}" for n, name in (*moved[:2], *moved[:-3:-1]) if n]
+        if said:
+            st.caption("Largest shifts: " + ", ".join(dict.fromkeys(said)))
+    for title, n, positions in (
+        ("Kept by all", found.n_always, found.always),
+        ("Contested", found.n_contested, found.contested),
+    ):
+        st.markdown(f"**{title}** :gray[{count(n, 'image')}]")
+        if positions:
+            scored.row(project, seen, list(positions), key=f"compare_{title}")
+    st.caption(f"{count(found.n_never, 'image')} are kept by none of them.")
+
+
+def main() -> None:
+    project = projects.require("select")
+    projects.title(BY_KEY["select"].title, BY_KEY["select"].purpose)
+    scores: ScoreRun = latest_scores(project)
+    scored.tell_if_out_of_date(project, scores, what="The scores")
+    seen = scored.view(project, scores)
+    choose(project, seen)
+    runs = [CoresetRun(artifact) for artifact in project.artifacts("coreset")]
+    if runs:
+        st.subheader("Saved coresets", anchor=False)
+        saved(project, runs)
+        st.subheader("Side by side", anchor=False)
+        side_by_side(project, seen, runs)
+
+
+main()

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.parts import project as projects
 from pages.parts import training_form, training_history, training_live, training_result
+from pages.parts.text import literal
 from semiprune_core.learning import training
 from semiprune_core.line import BY_KEY
 
@@ -13,7 +14,7 @@ from semiprune_core.line import BY_KEY
 def main() -> None:
     project = projects.require("train")
     projects.title(BY_KEY["train"].title, BY_KEY["train"].purpose)
-    data = training.training_data(project, projects.pool(project))
+    data = training.training_data(project, project.pool())
     runs = training.list_runs(project)
     active = [run for run in runs if not run.status.is_over]
     training_result.note_changes(project, runs, data)
@@ -22,8 +23,13 @@ def main() -> None:
     if not active and runs and runs[0].artifact is None:
         training_live.broken(runs[0])
     finished = next((run for run in runs if run.artifact is not None), None)
-    if finished is not None:
-        training_result.show(finished)
+    if finished is not None and active:
+        with st.expander(f"Latest result: {literal(finished.title)}", icon=":material/task_alt:"):
+            training_result.show(finished)
+    elif finished is not None:
+        with st.container(border=True):
+            st.markdown(f"**Result: {literal(finished.title)}**")
+            training_result.show(finished)
     if runs:
         with st.expander("New run", icon=":material/add:", expanded=not active and finished is None):
             training_form.draw(project, data, idle=not active)

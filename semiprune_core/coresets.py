@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from semiprune_core.artifacts import open_artifact
 from semiprune_core.checks import check_range
-from semiprune_core.errors import MissingStepError
+from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress
@@ -27,6 +29,8 @@ from semiprune_core.selection import SELECTORS, default_knobs, knob_defaults
 from semiprune_core.settings import Settings
 from semiprune_core.workspace import Project
 
+RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
+"""The paper's pruning ratios."""
 OPTIONS = ("class_balanced", "keep_human", "same_annotation_budget", "min_per_class", "drop_duplicates")
 KNOBS = ("cutoff", "c_d", "score", "keep", "n_bins")
 """The selectors' knobs that a person may set; a selector takes those it has."""
@@ -120,3 +124,59 @@ def build_coreset(
         human = pseudo.labels().human_mask
         draft.facts["n_human"] = int(human[coreset.indices].sum())
     return CoresetRun(open_artifact(draft.folder))
+
+
+def build_coresets(
+    project: Project,
+    request: CoresetRequest,
+    ratios: Sequence[float],
+    *,
+    nested: bool = False,
+    progress: Progress | None = None,
+) -> list[CoresetRun]:
+    """One coreset for each ratio, the largest first, otherwise as ``request`` says.
+
+    Knobs that were not given are the defaults of each ratio; ``nested`` holds those of the smallest ratio for all, so
+    that with a selector that allows it every coreset is part of the next larger one.
+    """
+    wanted = sorted(set(ratios))
+    if not wanted:
+        raise InvalidSettingError("Give at least one pruning ratio, such as 0.3,0.5,0.7.")
+    requests = [request.replace(pruning_ratio=ratio) for ratio in wanted]
+    if nested:
+        if not SELECTORS.facts(request.selector)["nested"]:
+            raise InvalidSettingError(
+                f"The selector '{request.selector}' chooses anew for each ratio, its coresets are never nested. "
+                f"Leave nesting out, or use one of {', '.join(nesting_selectors())}."
+            )
+        scores = latest_scores(project)
+        held = requests[0].knobs(len(project.pool()), scores.n_epochs)
+        requests = [one.replace(**{name: value for name, value in held.items() if name in KNOBS}) for one in requests]
+    return [build_coreset(project, one, progress=progress) for one in requests]
+
+
+def nesting_selectors() -> list[str]:
+    return [name for name in SELECTORS if SELECTORS.facts(name)["nested"]]
+
+
+def nesting(runs: Sequence[CoresetRun]) -> str:
+    """Whether each coreset is part of the next larger one, in a sentence; found out, not assumed."""
+    coresets = sorted((run.coreset() for run in runs), key=lambda one: len(one.indices))
+    if len(coresets) < 2:
+        return "One coreset."
+    selector = str(coresets[0].settings["selector"])
+    promised = SELECTORS.facts(selector)["nested"]
+    for small, large in itertools.pairwise(coresets):
+        outside = len(small.indices) - int(large.mask[small.indices].sum())
+        if outside:
+            why = (
+                "they were not chosen with the same knobs and options; hold the knobs to nest them"
+                if promised
+                else f"the selector {selector} chooses anew for each ratio"
+            )
+            return (
+                f"Not nested: {outside:,} of the {len(small.indices):,} images kept at {small.pruning_ratio:g} are not "
+                f"kept at {large.pruning_ratio:g} ({why})."
+            )
+    kept = "Nested: every coreset is part of the next larger one"
+    return f"{kept}." if promised else f"{kept} (by chance: the selector {selector} chooses anew for each ratio)."

@@ -9,6 +9,7 @@ from semiprune_core import jobs
 from semiprune_core.artifacts import Artifact
 from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidSettingError
+from semiprune_core.labeling import open_store
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.results import PseudoRun, latest_pseudo
@@ -74,6 +75,8 @@ def why_out_of_date(project: Project, artifact: Artifact) -> list[str]:
     pseudo = project.latest("pseudo")
     if pseudo is not None and artifact.inputs.get("pseudo") not in (None, pseudo.hash):
         found.append("there are newer pseudo-labels")
+    elif pseudo is not None and pseudo.inputs.get("labels", "") != open_store(project).snapshot().hash:
+        found.append("people have changed labels since the pseudo-labels were made (train again first)")
     scores = project.latest("scores")
     if artifact.kind == "coreset" and scores is not None and "scores" in artifact.inputs:
         known = {one.hash for one in project.artifacts("scores") if one.inputs == scores.inputs}

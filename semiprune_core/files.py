@@ -83,8 +83,13 @@ def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
+def pretty_json(value: Any) -> bytes:
+    """JSON for people to read, in UTF-8."""
+    return (json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n").encode("utf-8")
+
+
 def write_json(path: str | Path, value: Any) -> None:
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n")
+    write_bytes(path, pretty_json(value))
 
 
 def read_json(path: str | Path) -> Any:

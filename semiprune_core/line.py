@@ -32,7 +32,7 @@ STEPS: tuple[Step, ...] = (
     Step("scores", "Scores", "Train once more and score every image by how hard it is.", "scores", "train"),
     Step("select", "Select", "Choose how much to prune, and how.", "coreset", "scores"),
     Step("evaluate", "Evaluate", "Test the coreset against random and other methods.", "evaluation", "select"),
-    Step("export", "Export", "Hand the coreset over, with its proof.", "export", "select"),
+    Step("export", "Export", "Hand the coreset over, with its proof.", None, "select"),
 )
 BY_KEY = {step.key: step for step in STEPS}
 
@@ -48,7 +48,13 @@ def _is_labeled(project: Project) -> bool:
     return progress(open_store(project)).complete
 
 
-DONE_WHEN: dict[str, Callable[[Project], bool]] = {"label": _is_labeled}
+def _is_exported(project: Project) -> bool:
+    from semiprune_core.exporting import has_exports
+
+    return has_exports(project)
+
+
+DONE_WHEN: dict[str, Callable[[Project], bool]] = {"label": _is_labeled, "export": _is_exported}
 """Steps whose end is not simply an artifact register here how to tell."""
 
 

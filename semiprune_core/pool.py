@@ -26,7 +26,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from semiprune_core import files
 from semiprune_core.artifacts import Artifact
 from semiprune_core.checks import check_choice
 from semiprune_core.errors import InvalidDataError, UnsafePathError, WorkspaceError
@@ -289,25 +288,40 @@ class Pool:
         segment, row = self._locate(position)
         return segment.thumbs[row]
 
+    def _fact(self, position: int, name: str) -> Any:
+        """One value of the table: from its column where that was read already, else from its row group alone."""
+        if name in self._columns:
+            return self._columns[name][int(position)].as_py()
+        return self.facts([position], [name])[0][name]
+
     def original(self, position: int) -> bytes:
         """The original file's bytes; refused with a sentence when it is gone or was changed since the import."""
         segment, row = self._locate(position)
         if segment.originals is not None:
             return segment.originals[row]
+        path = self.original_file(position)
+        assert path is not None
+        data = path.read_bytes()
+        if hashlib.sha256(data).digest() != self._fact(position, "file_sha256"):
+            raise WorkspaceError(
+                f"{path} was changed since the import. Restore it, or import the pool anew.", code="FILE_CHANGED"
+            )
+        return data
+
+    def original_file(self, position: int) -> Path | None:
+        """Where the original lies, or None where originals are packed; refused when it is gone or leads elsewhere."""
+        segment, _ = self._locate(position)
+        if segment.originals is not None:
+            return None
         root = Path(segment.artifact.facts["root"])
-        fact = self.facts([position], ["path", "file", "file_sha256"])[0]
-        path = root / (fact["file"] or fact["path"])
+        path = root / (self._fact(position, "file") or self._fact(position, "path"))
         if not path.is_file():
             raise WorkspaceError(
                 f"{path} is missing since the import. Put it back, or import the pool anew.", code="FILE_MISSING"
             )
         if not is_inside(path.resolve(), root):
             raise UnsafePathError(f"{path} leads outside {root} now. Restore it, or import the pool anew.")
-        if files.sha256_file(path) != fact["file_sha256"].hex():
-            raise WorkspaceError(
-                f"{path} was changed since the import. Restore it, or import the pool anew.", code="FILE_CHANGED"
-            )
-        return path.read_bytes()
+        return path
 
 
 def open_pool(segments: Sequence[Artifact]) -> Pool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -11,16 +12,20 @@ from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.drawing import DRAW_METHODS, FEW_LABELS, Drawing, Preview, pixel_features, preview
 from semiprune_core.pool import Pool
+from semiprune_core.records import FloatArray
+from semiprune_core.results import PseudoRun, latest_pseudo
+from semiprune_core.workspace import Project
 
 DEFAULT_PERCENT = 10.0
 UNIFORM = "uniform"
 WAYS = {
     UNIFORM: "Uniformly at random, as in the paper",
     "coverage": "Spread over look-alikes (departs from the paper)",
+    "uncertainty": "Where the model is least sure (departs from the paper)",
 }
 
 
-def draw_form(pool: Pool, store: LabelStore, annotator: str) -> bool:
+def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -> bool:
     """The form of the first drawing, or of a larger one; True when something was drawn just now."""
     drawings = store.drawings.all()
     earlier = max((one for one in drawings if one.uniform), key=len, default=None)
@@ -28,7 +33,7 @@ def draw_form(pool: Pool, store: LabelStore, annotator: str) -> bool:
         left, right = st.columns([3, 2], gap="large")
         with left:
             fraction, number = _how_many(pool, earlier)
-            seed, method, overlap = _how(earlier)
+            seed, method, overlap = _how(earlier, has_model=_model(project, pool) is not None)
         try:
             expected = _preview(pool, store, fraction, number, seed, method, earlier)
         except SemiPruneError as error:
@@ -43,7 +48,7 @@ def draw_form(pool: Pool, store: LabelStore, annotator: str) -> bool:
             return False
     try:
         with st.spinner("Drawing"):
-            features = pixel_features(pool.images()) if method == "coverage" else None
+            features, confidence = _evidence(project, pool, method)
             store.drawings.draw(
                 pool_hash=pool.hash,
                 ids=pool.ids,
@@ -55,11 +60,28 @@ def draw_form(pool: Pool, store: LabelStore, annotator: str) -> bool:
                 overlap=overlap,
                 annotator=annotator,
                 features=features,
+                confidence=confidence,
             )
     except SemiPruneError as error:
         st.error(literal(str(error), 1000), icon=":material/error:")
         return False
     return True
+
+
+def _model(project: Project, pool: Pool) -> PseudoRun | None:
+    """The latest trained model, if it has seen this very pool."""
+    if project.latest("pseudo") is None:
+        return None
+    run = latest_pseudo(project)
+    return run if len(run.confidence()) == len(pool) else None
+
+
+def _evidence(project: Project, pool: Pool, method: str) -> tuple[FloatArray | None, FloatArray | None]:
+    """Features and confidence for the ways to draw that need them; pixels stand in before a model exists."""
+    run = _model(project, pool)
+    if method == "coverage":
+        return (pixel_features(pool.images()) if run is None else np.asarray(run.features(), np.float32)), None
+    return None, (np.asarray(run.confidence()) if run is not None and method == "uncertainty" else None)
 
 
 def _how_many(pool: Pool, earlier: Drawing | None) -> tuple[float | None, int | None]:
@@ -78,7 +100,7 @@ def _how_many(pool: Pool, earlier: Drawing | None) -> tuple[float | None, int | 
     return None, int(st.number_input("Images", 1, len(pool), start_count, 10, key="draw_count", width=200))
 
 
-def _how(earlier: Drawing | None) -> tuple[int, str, float]:
+def _how(earlier: Drawing | None, *, has_model: bool) -> tuple[int, str, float]:
     with st.expander("Seed, several annotators, other ways to draw", icon=":material/tune:"):
         seed = int(
             st.number_input(
@@ -100,8 +122,10 @@ def _how(earlier: Drawing | None) -> tuple[int, str, float]:
             round(100 * earlier.overlap) if earlier is not None else 0,
             key="draw_overlap",
         )
-        method = st.radio("Which images", list(WAYS), format_func=WAYS.get, key="draw_method")
-        st.caption(f"{DRAW_METHODS.title('uncertainty')}: offered once a model has been trained.")
+        ways = [name for name in WAYS if has_model or name != "uncertainty"]
+        method = st.radio("Which images", ways, format_func=WAYS.get, key="draw_method")
+        if not has_model:
+            st.caption(f"{DRAW_METHODS.title('uncertainty')}: offered once a model has been trained on this pool.")
     if method != UNIFORM:
         st.warning(
             "This departs from the paper's uniform sample: labels drawn this way can train a model, "

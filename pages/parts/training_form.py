@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts import training_preflight
 from pages.parts.text import count, literal
@@ -30,8 +31,9 @@ def draw(project: Project, data: TrainingData, *, idle: bool) -> None:
     if here.problem:
         st.error(literal(here.problem, 1000), icon=":material/build:")
     left, right = st.columns([3, 2], gap="large")
+    below = st.container()
     with left:
-        settings, device, nproc = choices(here)
+        settings, device, nproc = choices(here, below)
     with right:
         learned_from(data, settings.training if settings else None)
         if settings is None:
@@ -91,8 +93,8 @@ def _measured(data: TrainingData, settings: SSLSettings) -> str:
     return f"{count(held, 'label')} are held out to measure the result."
 
 
-def choices(here: Machine) -> tuple[TrainSettings | None, str, int]:
-    """(settings or None where they are not legal, device, number of processes)."""
+def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None, str, int]:
+    """(settings or None where they are not legal, device, number of processes); the finer ones go ``below``."""
     names = list(ALGORITHMS)
     algorithm = st.radio(
         "Algorithm",
@@ -140,7 +142,8 @@ def choices(here: Machine) -> tuple[TrainSettings | None, str, int]:
             width=130,
             help="Processes that share every batch: one per GPU. On a CPU one is usually fastest.",
         )
-    values, options = advanced(usual, algorithm, preset, here)
+    with below:
+        values, options = advanced(usual, algorithm, preset, here)
     try:
         ssl = usual.replace(**values, flip=flip, options=options)
         return TrainSettings(ssl=ssl.to_json(), preset=preset, seed=int(seed)), str(device), int(nproc)
@@ -158,11 +161,11 @@ def advanced(usual: SSLSettings, algorithm: str, preset: str, here: Machine) -> 
     with st.expander("Advanced settings", icon=":material/tune:"):
         for title, members in described.grouped().items():
             st.markdown(f"**{title}**")
-            with st.grid(3, min_column_width=170):
+            with st.grid(5, min_column_width=165):
                 if title == described.UNLABELED_GROUP:
                     for one in own.values():
                         options[one.name] = field(one, getattr(chosen, one.name), f"{key}_own_{one.name}")
-                for one in members:
+                for one in sorted(members, key=lambda one: one.kind is bool):  # switches last: they are lower
                     nets = tuple(net.name for net in here.nets) if one.name == "net" else one.choices
                     values[one.name] = field(one, getattr(usual, one.name), f"{key}_{one.name}", nets)
         changed = [described.title_of(name) for name, value in values.items() if value != getattr(usual, name)] + [

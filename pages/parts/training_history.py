@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import pandas as pd
@@ -35,7 +36,7 @@ def draw(project: Project, runs: Sequence[Run]) -> None:
     with st.popover("Resume or delete", icon=":material/more_horiz:"):
         run = by_id[st.selectbox("Run", list(by_id), format_func=names.__getitem__, key="train_which")]
         if run.job is not None and run.status.is_resumable and st.button("Resume", icon=":material/play_arrow:"):
-            attempt(run.job.resume)
+            attempt(functools.partial(training.resume, run.job))
         st.caption("Deleting removes its pseudo-labels, weights, curve and log. Labels stay.")
         if st.button("Delete", key="train_delete", icon=":material/delete:"):
             attempt(lambda: training.delete_run(project, run))
@@ -63,7 +64,7 @@ def table(runs: Sequence[Run]) -> None:
     whole = pd.concat([outcomes, frame.set_axis(unique(titles))])
     tint = f"background-color: {charts.faint(charts.accent())}"
     style = whole.style.apply(lambda column: [tint if mark else "" for mark in marked])
-    st.dataframe(style)
+    st.dataframe(style, height="content")
 
 
 def unique(titles: Sequence[str]) -> list[str]:

@@ -27,7 +27,9 @@ def _watch(job: Job, class_names: tuple[str, ...]) -> None:
     if status.is_over:
         st.rerun()
     with st.container(border=True):
-        st.markdown(f"**{literal(job.title)}**")
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown(f"**{literal(job.title)}**")
+            buttons(job, status)
         if status.state == states.QUEUED:
             st.progress(0.0, text="Waiting for its turn: another run uses the same device.")
         else:
@@ -35,7 +37,6 @@ def _watch(job: Job, class_names: tuple[str, ...]) -> None:
         numbers(status)
         found = training.curves(job.progress())
         draw(found, class_names, key=job.id)
-        buttons(job, status)
 
 
 def _sentence(status: JobStatus) -> str:
@@ -61,8 +62,9 @@ def numbers(status: JobStatus) -> None:
         st.metric(
             "Held-out accuracy",
             f"{accuracy:.0%}" if accuracy is not None else "–",
-            help=f"95% interval {interval[0]:.0%} to {interval[1]:.0%}." if interval else "Measured after every epoch.",
+            help="On human labels that the model does not train on; measured after every epoch.",
         )
+        st.metric("95% interval", f"{interval[0]:.0%} – {interval[1]:.0%}" if interval else "–")
         share = facts.get("mask_share")
         st.metric(
             "Mask share",
@@ -114,9 +116,9 @@ def learning(found: Curves, class_names: tuple[str, ...], key: str) -> None:
 
 
 def buttons(job: Job, status: JobStatus) -> None:
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, width="content"):
         if not status.is_over and st.button(
-            "Stop", key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
+            "Stop training", key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
         ):
             job.stop()
             st.rerun(scope="fragment")
@@ -127,7 +129,8 @@ def buttons(job: Job, status: JobStatus) -> None:
             type="primary",
         ):
             try:
-                job.resume()
+                with st.spinner("Resuming"):
+                    training.resume(job)
             except SemiPruneError as error:
                 st.error(literal(str(error), 1000))
             else:

@@ -7,7 +7,6 @@ import shutil
 import psutil
 import streamlit as st
 
-from pages.parts import project as projects
 from pages.parts.text import count, duration, literal, size
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job, states
@@ -37,7 +36,7 @@ def draw(
         st.markdown("**Pre-flight**")
         try:
             place = machine.places(device)
-            key = preflight.trial_key(settings, place, projects.pool(project).hash, len(data.per_class))
+            key = preflight.trial_key(settings, place, project.pool().hash, len(data.per_class))
             job = preflight.find_trial(project, key)
             if job is None and idle:
                 job = preflight.start_trial(project, settings, data, device=device)
@@ -50,6 +49,9 @@ def draw(
             _wait(job)
         elif trial := preflight.trial_of(job):
             _show(preflight.estimate(trial, settings.training, data, nproc=nproc), trial, here, project)
+            if idle and st.button("Measure again", key="train_measure", icon=":material/timer:", type="tertiary"):
+                job.delete()  # the machine may have been busy with something else
+                st.rerun()
         else:
             _failed(project, job, settings, data, device)
 
@@ -77,10 +79,12 @@ def _failed(project: Project, job: Job, settings: TrainSettings, data: TrainingD
 def _show(found: preflight.Estimate, trial: preflight.Trial, here: Machine, project: Project) -> None:
     with st.container(horizontal=True, gap="medium"):
         st.metric("Takes about", duration(found.seconds))
-        st.metric("Memory", size(found.ram_bytes))
+        st.metric("Memory", rounded(found.ram_bytes))
         if found.vram_bytes:
-            st.metric("GPU memory", size(found.vram_bytes))
-        st.metric("Disk", size(found.disk_bytes), help="Two checkpoints and the features; a finished run keeps less.")
+            st.metric("GPU memory", rounded(found.vram_bytes))
+        st.metric(
+            "Disk", rounded(found.disk_bytes), help="Two checkpoints and the features; a finished run keeps less."
+        )
     models = f"{found.n_rounds} models, " if found.n_rounds > 1 else ""
     st.caption(
         f"{models}{count(found.n_steps, 'step')} at {found.images_per_s:,.0f} images/s; "
@@ -97,3 +101,8 @@ def _show(found: preflight.Estimate, trial: preflight.Trial, here: Machine, proj
             "or fewer unlabeled images per step help too.",
             icon=":material/schedule:",
         )
+
+
+def rounded(n_bytes: int) -> str:
+    """An estimate needs no decimals below a gigabyte."""
+    return size(n_bytes) if n_bytes >= 1e9 else size(round(n_bytes, -6)).replace(".0", "")

@@ -32,31 +32,29 @@ def show(run: Run) -> None:
     """The result of the run: how good its labels are, how it went."""
     assert run.artifact is not None
     facts = run.facts
-    with st.container(border=True):
-        st.markdown(f"**Result: {literal(run.title)}**")
-        quality, reference = facts["quality"], facts.get("reference")
-        with st.container(horizontal=True, gap="medium"):
-            if quality:
-                share = quality["accuracy"]
-                st.metric("Accuracy", f"{share['value']:.1%}", help=quality["measured_on"])
-                st.metric("95% interval", f"{share['low']:.0%} – {share['high']:.0%}")
-            if reference:
-                st.metric(
-                    "Reference accuracy",
-                    f"{reference['value']:.1%}",
-                    help=f"On {count(reference['n'], 'unlabeled image')} with a reference label; the model saw none.",
-                )
-            st.metric("Labels used", f"{facts['n_labels']:,}")
-            st.metric("Took", duration(facts.get("seconds")))
-        st.write(in_words(run))
-        for note in facts.get("notes", ()):
-            st.caption(literal(note, 400))
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.page_link("pseudo.py", label="See the pseudo-labels", icon=":material/arrow_forward:")
-            if run.job is not None:
-                with st.popover("Log", icon=":material/article:"):
-                    st.code(run.job.log_tail(60) or "Nothing was logged.", language=None)
-        training_live.draw(training.run_curves(run), tuple(facts["class_names"]), key=run.id)
+    quality, reference = facts["quality"], facts.get("reference")
+    with st.container(horizontal=True, gap="medium"):
+        if quality:
+            share = quality["accuracy"]
+            st.metric("Accuracy", f"{share['value']:.1%}", help=quality["measured_on"])
+            st.metric("95% interval", f"{share['low']:.0%} – {share['high']:.0%}")
+        if reference:
+            st.metric(
+                "Reference accuracy",
+                f"{reference['value']:.1%}",
+                help=f"On {count(reference['n'], 'unlabeled image')} with a reference label; the model saw none.",
+            )
+        st.metric("Labels used", f"{facts['n_labels']:,}")
+        st.metric("Took", duration(facts.get("seconds")))
+    st.write(in_words(run))
+    for note in facts.get("notes", ()):
+        st.caption(literal(note, 400))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.page_link("pseudo.py", label="See the pseudo-labels", icon=":material/arrow_forward:")
+        if run.job is not None:
+            with st.popover("Log", icon=":material/article:"):
+                st.code(run.job.log_tail(60) or "Nothing was logged.", language=None)
+    training_live.draw(training.run_curves(run), tuple(facts["class_names"]), key=run.id)
 
 
 def in_words(run: Run) -> str:

@@ -13,7 +13,7 @@ from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.pool import SIZES, PoolSettings
 from semiprune_core.sources import parse_source
 from semiprune_core.sources.base import SourceSpec
-from semiprune_core.verify import verify
+from semiprune_core.verify import first_difference, verify
 from semiprune_core.workspace import Workspace, slug_of
 
 
@@ -91,14 +91,15 @@ def _projects(args: argparse.Namespace, workspace: Workspace, console: Console) 
 
 def _configure_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", type=Path, help="an artifact's folder, an export, or a project's folder or name")
+    parser.add_argument("--skip-images", action="store_true", help="do not read the original images again")
 
 
 def _verify(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     path = workspace.root / str(args.path) if str(args.path) in workspace else args.path
     if not path.exists():
         raise WorkspaceError(f"There is nothing at {path}. Name an artifact's folder, an export or a project.")
-    found = verify(path, console)
-    first = next((f"{name}: {said[0]}" for name, said in found.items() if said), None)
+    found = verify(path, console, images=not args.skip_images)
+    first = first_difference(found)
     value = {"ok": first is None, "checked": list(found), "differences": {k: v for k, v in found.items() if v}}
     if first is None:
         return Outcome(value, f"Verified: {len(found)} of {len(found)} as their manifests say.")
@@ -107,4 +108,4 @@ def _verify(args: argparse.Namespace, workspace: Workspace, console: Console) ->
 
 COMMANDS.register("new")(Command("make a project from images", _configure_new, _new))
 COMMANDS.register("projects")(Command("list the projects and where each one stands", lambda parser: None, _projects))
-COMMANDS.register("verify")(Command("check artifacts against their manifests", _configure_verify, _verify))
+COMMANDS.register("verify")(Command("check artifacts and exports against their manifests", _configure_verify, _verify))

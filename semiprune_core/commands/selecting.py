@@ -12,17 +12,18 @@ import pyarrow.parquet as pq
 
 from semiprune_core import files, jobs
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
-from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset
+from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coresets, nesting
 from semiprune_core.dynamics import submit_dynamics
-from semiprune_core.errors import InvalidSettingError, JobError
-from semiprune_core.export import export_csv, hex_ids
+from semiprune_core.errors import InvalidSettingError, JobError, MissingStepError
+from semiprune_core.exporting import FORMATS, Exported, ExportOptions, export_coreset, export_csv, hex_ids, options_for
+from semiprune_core.exporting.trees import WAYS
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS
 from semiprune_core.progress import Stopped
-from semiprune_core.results import ScoreRun, latest_scores, open_coreset
+from semiprune_core.results import CoresetRun, ScoreRun, latest_scores, open_coreset
 from semiprune_core.scoring import with_settings
 from semiprune_core.selection import SELECTORS
-from semiprune_core.workspace import Workspace
+from semiprune_core.workspace import Project, Workspace
 
 
 def _configure_dynamics(parser: argparse.ArgumentParser) -> None:
@@ -125,7 +126,10 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
     known = [*METHODS, *(name for name in SELECTORS if name not in METHODS)]
     parser.add_argument("name", help="the project")
     parser.add_argument("--method", default=CoresetRequest.method, help=f"one of {', '.join(known)}")
-    parser.add_argument("--ratio", type=float, required=True, help="the share to remove, 0 <= r < 1")
+    ratio = parser.add_mutually_exclusive_group(required=True)
+    ratio.add_argument("--ratio", type=float, help="the share to remove, 0 <= r < 1")
+    ratio.add_argument("--ratios", type=numbers, metavar="R,R,...", help="several at once, such as 0.3,0.5,0.7,0.8,0.9")
+    parser.add_argument("--nested", action="store_true", help="with --ratios: hold the knobs, so that coresets nest")
     parser.add_argument("--cutoff", type=float, help="share of the hardest images to drop")
     parser.add_argument("--c-d", type=float, help="c_D of Beta sampling, at least 1")
     _add_score_knobs(parser)
@@ -141,11 +145,22 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exact", action="store_true", help="leave texts as they are, also where they look like code")
 
 
+def numbers(text: str) -> tuple[float, ...]:
+    """``0.3,0.5`` as numbers, for argparse."""
+    return tuple(float(part) for part in text.split(",") if part.strip())
+
+
+def words(text: str) -> tuple[str, ...]:
+    """``csv,parquet`` as names, for argparse."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
 def _select(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     project = workspace.project(args.name)
+    ratios = args.ratios or (args.ratio,)
     request = CoresetRequest(
         method=args.method,
-        pruning_ratio=args.ratio,
+        pruning_ratio=ratios[0] if args.ratio is None else args.ratio,
         seed=args.seed,
         cutoff=args.cutoff,
         c_d=args.c_d,
@@ -156,33 +171,71 @@ def _select(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         gamma=args.gamma,
         **{name: getattr(args, name) for name in OPTIONS},
     )
-    run = build_coreset(project, request, progress=console)
-    exported = export_csv(project, run, exact=args.exact)
-    facts = run.artifact.facts
-    value = {
-        "coreset": run.artifact.id,
-        "hash": run.artifact.hash,
-        **{key: facts[key] for key in ("n_pool", "n_kept", "n_human")},
-        "settings": run.artifact.settings,
-        "seed": run.artifact.manifest["seed"],
+    runs = build_coresets(project, request, ratios, nested=args.nested, progress=console)
+    made = [_selected(run, export_csv(project, run, exact=args.exact)) for run in runs]
+    lines = [
+        f"{one['coreset']}: {one['n_kept']:,} of {one['n_pool']:,} images kept. Written to {one['files']['kept']}."
+        for one in made
+    ]
+    if args.ratios is None:
+        return Outcome(made[0], lines[0])
+    return Outcome({"coresets": made, "nesting": nesting(runs)}, "\n".join([*lines, nesting(runs)]))
+
+
+def _selected(run: CoresetRun, exported: Exported) -> dict[str, Any]:
+    artifact = run.artifact
+    return {
+        "coreset": artifact.id,
+        "hash": artifact.hash,
+        **{key: artifact.facts[key] for key in ("n_pool", "n_kept", "n_human")},
+        "settings": artifact.settings,
+        "seed": artifact.manifest["seed"],
         "files": exported.to_json(),
     }
-    text = f"{run.artifact.id}: {facts['n_kept']:,} of {facts['n_pool']:,} images kept. Written to {exported.kept}."
-    return Outcome(value, text)
 
 
 def _configure_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the project")
-    parser.add_argument("--coreset", metavar="ID", help="default: the latest one")
-    parser.add_argument("--format", choices=("csv",), default="csv")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--coreset", type=words, metavar="ID,...", help="default: the latest one")
+    which.add_argument("--ratios", type=numbers, metavar="R,R,...", help="the latest coreset of each of these ratios")
+    parser.add_argument(
+        "--format", type=words, default=("csv",), metavar="F,...", help=f"some of {', '.join(FORMATS)} (default: csv)"
+    )
     parser.add_argument("--exact", action="store_true", help="leave texts as they are, also where they look like code")
+    parser.add_argument("--images", choices=WAYS, help="how formats with images hand them over (default: zip)")
+    parser.add_argument("--absolute", action="store_true", help="paths on this machine in the list of paths")
 
 
 def _export(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     project = workspace.project(args.name)
-    run = open_coreset(project, args.coreset)
-    exported = export_csv(project, run, exact=args.exact)
-    return Outcome({"coreset": run.artifact.id, "files": exported.to_json()}, f"Written to {exported.kept}.")
+    options = ExportOptions(exact=args.exact, images=args.images, absolute=args.absolute)
+    for name in args.format:
+        options_for(name, options)  # every name and way is known before the first one is written
+    if args.ratios:
+        runs = [_of_ratio(project, ratio) for ratio in args.ratios]
+    else:
+        runs = [open_coreset(project, one) for one in args.coreset or (None,)]
+    made = [export_coreset(project, run, name, options, progress=console) for run in runs for name in args.format]
+    value = [
+        {"coreset": one.manifest["coreset"], "format": one.format, "files": one.to_json(), **one.manifest["counts"]}
+        for one in made
+    ]
+    lines = [f"Written to {next(iter(one.files.values()))}." for one in made]
+    lines += [f"Note: {warning}" for one in made for warning in one.manifest["warnings"]]
+    if len(runs) > 1:
+        lines.append(nesting(runs))
+    return Outcome(value[0] if len(value) == 1 else {"exports": value, "nesting": nesting(runs)}, "\n".join(lines))
+
+
+def _of_ratio(project: Project, ratio: float) -> CoresetRun:
+    for artifact in reversed(project.artifacts("coreset")):
+        if artifact.settings["pruning_ratio"] == ratio:
+            return CoresetRun(artifact)
+    raise MissingStepError(
+        f"Project '{project.name}' has no coreset at ratio {ratio:g} yet. Select one: "
+        f"semiprune select {project.name} --ratios {ratio:g}"
+    )
 
 
 COMMANDS.register("dynamics")(
@@ -190,4 +243,4 @@ COMMANDS.register("dynamics")(
 )
 COMMANDS.register("scores")(Command("the scores of every image, as a table", _configure_scores, _scores))
 COMMANDS.register("select")(Command("choose a coreset and write it as CSV", _configure_select, _select))
-COMMANDS.register("export")(Command("write a saved coreset to files", _configure_export, _export))
+COMMANDS.register("export")(Command("write saved coresets to files, in any format", _configure_export, _export))

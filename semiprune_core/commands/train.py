@@ -39,8 +39,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def settings_from(args: argparse.Namespace) -> TrainSettings:
     """The preset with the single settings changed; a key of the algorithm's own goes to its options."""
+    algorithm = ALGORITHMS[args.algorithm]  # a misspelt one gets a suggestion
     ssl = ssl_preset(args.preset, args.algorithm)
-    own = ALGORITHMS[args.algorithm].from_json(ssl.options).to_json()
+    own = algorithm.from_json(ssl.options).to_json()
     changes: dict[str, Any] = {}
     options = dict(ssl.options)
     for text in args.set:
@@ -72,7 +73,7 @@ def _run(args: argparse.Namespace, workspace: Workspace, console: Console) -> Ou
     project = workspace.project(args.name)
     if args.resume:
         job = _interrupted(project)
-        job.resume()
+        training.resume(job)
     else:
         settings = settings_from(args)
         if args.estimate:

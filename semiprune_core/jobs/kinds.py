@@ -38,7 +38,7 @@ HOMES: dict[str, Home] = {
     "search": Home("semiprune_core.learning.jobs", "Search"),
     "evaluate": Home("semiprune_core.learning.jobs", "Evaluate"),
     "map": Home("semiprune_core.embeddings.jobs", "Map"),
-    "export": Home("semiprune_core.export_job", "Export", device="io"),
+    "export": Home("semiprune_core.exporting.job", "Export", device="io"),
 }
 
 

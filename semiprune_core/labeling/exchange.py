@@ -558,7 +558,7 @@ def _answers(store: LabelStore, *, every_answer: bool) -> list[tuple[Held, str]]
     return [(held, names[into.get(held.class_id or 0, held.class_id or 0)]) for held in chosen]
 
 
-def label_studio_config(classes: Sequence[LabelClass]) -> str:
+def label_studio_config(classes: Sequence[LabelClass | NewClass]) -> str:
     """The labeling interface that fits our tasks, for Label Studio's settings."""
     choices = "".join(
         f"<Choice value={quoteattr(one.name)}" + (f" hotkey={quoteattr(one.key)}" if one.key else "") + "/>"
@@ -599,7 +599,7 @@ def export_label_studio(store: LabelStore, pool: LabeledPool, path: str | Path, 
                 class_id = None if one.class_id is None else into.get(one.class_id, one.class_id)
                 lead = leads.get(one.event_id)
                 annotation: dict[str, Any] = {
-                    "result": [] if class_id is None else [_choice(names[class_id])],
+                    "result": [] if class_id is None else [choice(names[class_id])],
                     "was_cancelled": class_id is None,
                     "ground_truth": False,
                 }
@@ -612,5 +612,6 @@ def export_label_studio(store: LabelStore, pool: LabeledPool, path: str | Path, 
     return len(tasks)
 
 
-def _choice(name: str) -> dict[str, Any]:
+def choice(name: str) -> dict[str, Any]:
+    """One answer as Label Studio writes it, for the interface of :func:`label_studio_config`."""
     return {"id": "r1", "from_name": "choice", "to_name": "image", "type": "choices", "value": {"choices": [name]}}

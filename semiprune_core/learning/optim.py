@@ -50,17 +50,13 @@ def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
 class MovingAverage:
     """Weights averaged over steps: average <- decay * average + (1 - decay) * weights; buffers are copied."""
 
-    def __init__(self, net: nn.Module, decay: float, *, ramp: bool = False) -> None:
+    def __init__(self, net: nn.Module, decay: float) -> None:
         self.net = copy.deepcopy(net).eval().requires_grad_(False)
-        self.decay, self.ramp = decay, ramp
-
-    def decay_at(self, step: int) -> float:
-        return min(self.decay, (1 + step) / (10 + step)) if self.ramp else self.decay
+        self.decay = decay
 
     @torch.no_grad()
-    def update(self, net: nn.Module, step: int) -> None:
-        """Take in the weights after step number ``step`` (from 0)."""
-        torch._foreach_lerp_(list(self.net.parameters()), list(net.parameters()), 1 - self.decay_at(step))
+    def update(self, net: nn.Module) -> None:
+        torch._foreach_lerp_(list(self.net.parameters()), list(net.parameters()), 1 - self.decay)
         for mine, theirs in zip(self.net.buffers(), net.buffers()):
             mine.copy_(theirs)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from semiprune_core.learning import device as devices
 from semiprune_core.learning.distributed import World
@@ -15,6 +16,7 @@ from semiprune_core.learning.nets import Net
 from semiprune_core.records import FloatArray, IntArray
 
 BATCH = 512
+SETTLE_BATCH, SETTLE_IMAGES = 250, 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,3 +73,25 @@ def predict(
 
 def _array(tensor: Tensor) -> np.ndarray:
     return tensor.cpu().numpy()
+
+
+@torch.no_grad()
+def settle_norms(net: Net, images: Images, idx: IntArray, *, precision: str = "fp32") -> None:
+    """Set the running statistics of all normalisation layers to those of the images at ``idx``, as they are.
+
+    Averaged weights have no statistics of their own, and those of the net in training come from augmented views and
+    its last few batches; with these, accuracy swings by points from step to step.
+    """
+    norms = [module for module in net.modules() if isinstance(module, _BatchNorm)]
+    momenta = [module.momentum for module in norms]
+    for module in norms:
+        module.reset_running_stats()
+        module.momentum = None  # a plain mean over the batches
+    was_training = net.training
+    net.train()
+    for block in np.array_split(idx, max(1, len(idx) // SETTLE_BATCH)):
+        with devices.autocast(precision, images.device):
+            net.features(images.normalise(images.take(block)))
+    net.train(was_training)
+    for module, momentum in zip(norms, momenta):
+        module.momentum = momentum

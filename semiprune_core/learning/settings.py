@@ -63,10 +63,6 @@ class SSLSettings(TrainingSettings):
     unlabeled_ratio: int = 7
     """Unlabeled images per labeled image in a batch (mu)."""
     ema_decay: float = 0.999
-    ema_ramp: bool = False
-    """Begin with a short average: decay min(ema_decay, (1 + k) / (10 + k)) at step k. Short runs forget their start."""
-    teacher: str = "net"
-    """Which net labels the weak views: the one in training (as published), or its moving average, steadier early on."""
     warm_up: float = 0.0
     """Fraction of the run that learns from labels alone before unlabeled images join."""
     n_ops: int = 2
@@ -91,7 +87,6 @@ class SSLSettings(TrainingSettings):
         check_range("steps_per_epoch", self.steps_per_epoch, low=1)
         check_range("unlabeled_ratio", self.unlabeled_ratio, low=1)
         check_range("ema_decay", self.ema_decay, low=0, high=1, high_open=True)
-        check_choice("teacher", self.teacher, ("net", "average"))
         check_range("warm_up", self.warm_up, low=0, high=1, high_open=True)
         check_range("n_ops", self.n_ops, low=0, high=10)
         check_range("strength", self.strength, low=0, high=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -23,9 +24,9 @@ from semiprune_core.learning.images import Images
 from semiprune_core.learning.labels import check_labels
 from semiprune_core.learning.nets import Net
 from semiprune_core.learning.optim import MovingAverage, fixmatch_cosine
-from semiprune_core.learning.predict import Predictions, predict
+from semiprune_core.learning.predict import SETTLE_IMAGES, Predictions, predict, settle_norms
 from semiprune_core.learning.settings import SSLSettings
-from semiprune_core.learning.ssl.base import Targets
+from semiprune_core.learning.ssl.base import Algorithm, Targets
 from semiprune_core.learning.ssl.supervised import Supervised
 from semiprune_core.learning.trainer import Trainer, fingerprint
 from semiprune_core.progress import Progress, Stopped
@@ -93,7 +94,7 @@ def train_ssl(
     n_steps = settings.n_steps
     finished: list[_Round] = []
     for number, (train, held) in enumerate(rounds):
-        run = _Run(
+        run = SSLRun(
             pixels,
             labels,
             human[train],
@@ -159,7 +160,7 @@ class _Shifted:
         return self.progress.should_stop()
 
 
-class _Run:
+class SSLRun:
     """One net from its first step to its last."""
 
     def __init__(
@@ -182,7 +183,7 @@ class _Run:
         self.n_classes = n_classes
         self.algorithm = settings.make_algorithm()
         self.trainer = Trainer(settings, images, n_classes=n_classes, seed=seed, world=world)
-        self.average = MovingAverage(self.trainer.net, settings.ema_decay, ramp=settings.ema_ramp)
+        self.average = MovingAverage(self.trainer.net, settings.ema_decay)
         known = torch.from_numpy(labels[train].astype(np.int64)).to(images.device)
         self.state = {
             **self.algorithm.begin(known, len(images), n_classes),
@@ -207,18 +208,18 @@ class _Run:
         total, epoch = self.settings.n_steps, self.settings.steps_per_epoch
         if notes and self.world.is_first:
             self.progress.report(self.step, total, note=" ".join(notes))
-        started, first = time.monotonic(), self.step
-        recent: dict[str, Tensor] = {}
+        started, n_seen = time.monotonic(), 0
         while self.step < total:
             if self.world.first_says(self.progress.should_stop(), self.images.device):
                 self._save()
                 raise Stopped(f"Stopped after {self.step} of {total} steps.")
-            recent = self._one_step()
+            n_seen += self.images_in(self.step)
+            recent = self.one_step()
             self.step += 1
             at_epoch = self.step % epoch == 0
             facts: dict[str, Any] = {}
             if self.step % REPORT_EVERY == 0 or at_epoch:
-                speed = (self.step - first) * self._images_per_step / max(time.monotonic() - started, 1e-9)
+                speed = n_seen / max(time.monotonic() - started, 1e-9)
                 facts = {name: float(value) for name, value in recent.items()}
                 facts.update(lr=self._lr(self.step - 1), epoch=self.step // epoch, images_per_s=round(speed, 1))
             if at_epoch:
@@ -227,22 +228,35 @@ class _Run:
                 self.progress.report(self.step, total, **facts)
             if self.step % self.settings.checkpoint_every == 0 or self.step == total:
                 self._save()
+        self._settle()
         answers = predict(self.average.net, self.images, self.held, precision=self.trainer.precision, world=self.world)
         return _Round(self.average.net, self.held, answers, self.history, notes, self.trainer.precision)
 
-    @property
-    def _images_per_step(self) -> int:
-        ratio = self.settings.unlabeled_ratio if self.algorithm.view else 0
+    def _settle(self) -> None:
+        """Fit the averaged net's normalisation to the images as they are, always the same ones."""
+        order = sampling.permutation(len(self.images), self.seed, sampling.CHECK, 0)
+        some = np.sort(order[:SETTLE_IMAGES])
+        settle_norms(self.average.net, self.images, some, precision=self.trainer.precision)
+
+    def _algorithm_at(self, step: int) -> Algorithm:
+        """The warm-up learns from labels alone."""
+        return Supervised() if step < self.settings.warm_up * self.settings.n_steps else self.algorithm
+
+    def images_in(self, step: int) -> int:
+        """Labeled and unlabeled images of a step, each counted once."""
+        ratio = self.settings.unlabeled_ratio if self._algorithm_at(step).view else 0
         return self.settings.batch_size * (1 + ratio)
 
     def _lr(self, step: int) -> float:
         return self.settings.lr * fixmatch_cosine(step / self.settings.n_steps)
 
-    def _one_step(self) -> dict[str, Tensor]:
-        log, state, counts = self.trainer.with_enough_memory(self._learn, self._images_per_step)
+    def one_step(self) -> dict[str, Tensor]:
+        log, state, counts = self.trainer.with_enough_memory(
+            self._learn, n_images=self.images_in(self.step), most_parts=self.settings.batch_size // 2
+        )
         self.state = state
         self.trainer.update(self._lr(self.step))
-        self.average.update(self.trainer.net, self.step)
+        self.average.update(self.trainer.net)
         for name, value in log.items():
             self.sums[name] = value + self.sums[name] if name in self.sums else value
         self.counts += counts
@@ -250,8 +264,7 @@ class _Run:
 
     def _learn(self) -> tuple[dict[str, Tensor], dict[str, Tensor], IntArray]:
         """Collect the gradients of one step; returns what to log, the algorithm's next state and target counts."""
-        s, done = self.settings, self.step / self.settings.n_steps
-        algorithm = Supervised() if done < s.warm_up else self.algorithm
+        s, algorithm = self.settings, self._algorithm_at(self.step)
         rng = sampling.torch_rng(self.seed, sampling.VIEWS, self.step)
         pad = round(s.shift * self.images.size)
         labeled_draw = augment.draw_weak(s.batch_size, pad=pad, flip=s.flip, generator=rng)
@@ -262,44 +275,43 @@ class _Run:
         labels = torch.from_numpy(self.labels[labeled_idx].astype(np.int64)).to(self.images.device)
         targets, state, views = None, self.state, None
         if algorithm.view is not None:
-            targets, state, views = self._targets(pad, rng, done)
-        labeled_parts = self.trainer.parts(s.batch_size)
-        n_unlabeled = s.batch_size * s.unlabeled_ratio
-        unlabeled_parts = self.trainer.parts(n_unlabeled) if views is not None else [slice(0, 0)] * len(labeled_parts)
+            targets, state, views = self._targets(pad, rng)
+        parts = self.trainer.parts(s.batch_size)
         log: dict[str, Tensor] = {}
-        for number, (mine, others) in enumerate(zip(labeled_parts, unlabeled_parts)):
+        for number, mine in enumerate(parts):
+            weight = (mine.stop - mine.start) * self.world.size / s.batch_size
             known = self.images.take(labeled_idx[mine])
             inputs = self.images.normalise(augment.weak(known, labeled_draw.part(mine)))
             n_known = len(inputs)
             if views is not None:
                 inputs = torch.cat([inputs, views[number]])
-            with self.trainer.part_of_step(last=number == len(labeled_parts) - 1):
+            with self.trainer.part_of_step(last=number == len(parts) - 1):
                 logits = self.trainer.shared(inputs)
-            part = None if targets is None else targets.part(others)
+            part = None if targets is None else targets.part(self._unlabeled(mine))
             step = algorithm.step(logits[:n_known], labels[mine], logits[n_known:], part)
-            self.trainer.backward(step.loss, 1 / len(labeled_parts))
+            self.trainer.backward(step.loss, weight)
             for name, value in {"loss": step.loss.detach(), **step.log}.items():
-                log[name] = log.get(name, torch.zeros_like(value)) + value / len(labeled_parts)
+                log[name] = log.get(name, torch.zeros_like(value)) + value * weight
         counts = np.zeros(self.n_classes, dtype=np.int64)
         if targets is not None:
             sure = targets.labels[targets.weights > 0]
             counts = sure.bincount(minlength=self.n_classes).cpu().numpy()
         return log, state, counts
 
-    def _targets(self, pad: int, rng: torch.Generator, done: float) -> tuple[Targets, dict[str, Tensor], list[Tensor]]:
+    def _targets(self, pad: int, rng: torch.Generator) -> tuple[Targets, dict[str, Tensor], list[Tensor]]:
         """Targets for the whole unlabeled batch, the next state, and the views of this process's parts to learn on."""
         s = self.settings
         n = s.batch_size * s.unlabeled_ratio
         idx = sampling.stream(len(self.images), self.step * n, n, seed=self.seed, purpose=sampling.POOL)
         weak_draw = augment.draw_weak(n, pad=pad, flip=s.flip, generator=rng)
         strong_draw = augment.draw_strong(n, pad=pad, flip=s.flip, n_ops=s.n_ops, strength=s.strength, generator=rng)
-        teacher = self.average.net if s.teacher == "average" else self.trainer.net
         probs, views = [], []
-        for mine in self.trainer.parts(n):
+        for labeled in self.trainer.parts(s.batch_size):
+            mine = self._unlabeled(labeled)
             pixels = self.images.take(idx[mine])
             weak = self.images.normalise(augment.weak(pixels, weak_draw.part(mine)))
             with torch.no_grad(), self.trainer.autocast():
-                probs.append(teacher(weak).float().softmax(-1))
+                probs.append(self.trainer.net(weak).float().softmax(-1))
             if self.algorithm.view == "weak":
                 views.append(weak)
             else:
@@ -309,8 +321,13 @@ class _Run:
         aligned, align_state = align(everyone, {k: v for k, v in self.state.items() if k.startswith("align_")})
         own = {k: v for k, v in self.state.items() if not k.startswith("align_")}
         where = torch.from_numpy(idx).to(self.images.device)
-        targets, own = self.algorithm.targets(aligned, where, own, done=done)
+        targets, own = self.algorithm.targets(aligned, where, own, done=self.step / s.n_steps)
         return targets, {**own, **align_state}, views
+
+    def _unlabeled(self, labeled: slice) -> slice:
+        """The part of the unlabeled batch that goes with a part of the labeled one."""
+        ratio = self.settings.unlabeled_ratio
+        return slice(labeled.start * ratio, labeled.stop * ratio)
 
     def _end_epoch(self) -> dict[str, Any]:
         """Look at the averaged net after an epoch; the entry for the history, which is also reported."""
@@ -318,8 +335,11 @@ class _Run:
         entry: dict[str, Any] = {"epoch": self.step // epoch, "step": self.step}
         entry.update({name: round(float(value) / epoch, 6) for name, value in self.sums.items()})
         entry["lr"] = self._lr(self.step - 1)
-        entry["pool_passes"] = round(self.step * self._images_per_step / len(self.images), 3)
+        n_unlabeled = self.settings.batch_size * self.settings.unlabeled_ratio if self.algorithm.view else 0
+        steps = self.step - min(self.step, math.ceil(self.settings.warm_up * self.settings.n_steps))
+        entry["pool_passes"] = round(steps * n_unlabeled / len(self.images), 3)
         entry["class_counts"] = self.counts.tolist()
+        self._settle()
         truth = {"held_out": (self.held, self.labels[self.held]), "reference": (self.reference_idx, self.reference)}
         for name, (idx, known) in truth.items():
             if len(idx):

@@ -109,7 +109,7 @@ def train_supervised(
     """
     labels = np.asarray(labels).astype(np.int64)
     _check(images, labels, n_classes, eval_images, eval_labels)
-    run = _Run(
+    run = SupervisedRun(
         Images(images, torch.device(device)),
         labels,
         n_classes=n_classes,
@@ -144,7 +144,7 @@ def _check(
         raise InvalidDataError("Evaluation images and labels must come together and be equally many.")
 
 
-class _Run:
+class SupervisedRun:
     """One net from its first step to its last."""
 
     def __init__(
@@ -187,7 +187,7 @@ class _Run:
             if self.world.first_says(self.progress.should_stop(), self.images.device):
                 self._save()
                 raise Stopped(f"Stopped after {self.step} of {self.n_steps} steps.")
-            loss = self._one_step()
+            loss = self.one_step()
             self.step += 1
             epoch, within = divmod(self.step, self.steps_per_epoch)
             facts: dict[str, Any] = {}
@@ -214,9 +214,9 @@ class _Run:
         order = sampling.permutation(len(self.images), self.seed, sampling.EPOCH, epoch)
         return order[cut(slice(0, len(order)), self.steps_per_epoch)[place]].copy()
 
-    def _one_step(self) -> Tensor:
+    def one_step(self) -> Tensor:
         idx = self._batch()
-        rows = self.trainer.with_enough_memory(lambda: self._learn(idx), len(idx))
+        rows = self.trainer.with_enough_memory(lambda: self._learn(idx), n_images=len(idx), most_parts=len(idx) // 2)
         self.trainer.update(self._lr(self.step))
         mine = cut(slice(0, len(idx)), self.world.size)[self.world.rank]
         self.rows[:, torch.from_numpy(idx[mine])] = rows.cpu()

@@ -69,11 +69,12 @@ class Trainer:
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
 
-    def with_enough_memory(self, attempt: Callable[[], T], batch_size: int) -> T:
+    def with_enough_memory(self, attempt: Callable[[], T], *, n_images: int, most_parts: int) -> T:
         """Run ``attempt``; when memory runs out, run it again in twice as many micro-batches.
 
-        The gradient stays that of the whole batch. Normalisation sees the smaller parts, and its running statistics
-        keep what the failed attempt added to them.
+        A step of ``n_images`` can be cut into ``most_parts``. Its gradient stays that of the whole batch, but for terms
+        that are not means over images (FreeMatch's fairness). Normalisation sees the smaller parts, and its running
+        statistics keep what the failed attempt added to them.
         """
         while True:
             try:
@@ -84,9 +85,9 @@ class Trainer:
                 self.optimizer.zero_grad(set_to_none=True)
                 if self.device.type == "cuda":
                     torch.cuda.empty_cache()
-                if self.world.size > 1 or batch_size // (2 * self.micro_batches) < 2:
+                if self.world.size > 1 or 2 * self.micro_batches > most_parts:
                     raise OutOfMemoryError(
-                        f"The {self.device.type.upper()} has too little memory for a batch of {batch_size} images with "
+                        f"The {self.device.type.upper()} has too little memory for a batch of {n_images} images with "
                         f"{self.settings.net}. Set batch_size to {max(2, self.settings.batch_size // 2)}, or choose a "
                         "smaller network."
                     ) from error

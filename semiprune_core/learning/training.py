@@ -5,10 +5,13 @@ Nothing here loads torch: the work itself is the job kind ``ssl``, in a process 
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
 import shutil
+import time
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +23,7 @@ import numpy as np
 from semiprune_core import files
 from semiprune_core.artifacts import Artifact
 from semiprune_core.checks import check_range
-from semiprune_core.errors import ConflictError, InvalidDataError, SemiPruneError, WorkspaceError
+from semiprune_core.errors import ConflictError, InvalidDataError, JobError, SemiPruneError, WorkspaceError
 from semiprune_core.jobs import DONE, Job, JobStatus, list_jobs, submit
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.drawing import FEW_LABELS
@@ -37,6 +40,7 @@ from semiprune_core.settings import Settings
 from semiprune_core.workspace import Project
 
 KIND = "ssl"
+TRIAL = "preflight"
 ARTIFACT = "pseudo"
 SNAPSHOTS = "snapshots"
 CUSTOM = "custom"
@@ -169,14 +173,14 @@ def snapshot_bytes(snapshot: LabelsSnapshot) -> bytes:
 def read_snapshot(path: Path, snapshot_hash: str) -> LabelsSnapshot:
     """The snapshot of a file; one that is missing, damaged or another one is refused."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             names = tuple(json.loads(arrays["class_names"].tobytes()))
             found = LabelsSnapshot(arrays["ids"], arrays["labels"], arrays["uniform_mask"], names)
     except FileNotFoundError:
         raise WorkspaceError(
             f"The labels that this run was started on are missing: {path}. Start a new run.", code="LABELS_MISSING"
         ) from None
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise WorkspaceError(f"{path} is damaged ({error}). Start a new run.", code="LABELS_DAMAGED") from error
     if found.hash != snapshot_hash:
         raise WorkspaceError(
@@ -266,6 +270,8 @@ def start_training(
             f"Choose a batch size that is a multiple of {nproc}."
         )
     check_pool(pool, pool.hash)
+    for trial in list_jobs(project, TRIAL):
+        trial.stop()  # nobody needs to know any more how long it would take
     keep_snapshot(project, data.snapshot)
     return submit(
         project,
@@ -302,10 +308,10 @@ class Run:
     @property
     def settings(self) -> TrainSettings:
         if self.job is not None:
-            return TrainSettings.from_json(self.job.settings)
+            return _remembered(**self.job.settings)
         assert self.artifact is not None
         values = dict(self.artifact.settings)
-        return TrainSettings(preset=values.pop("preset"), seed=values.pop("seed"), ssl=values)
+        return _remembered(preset=values.pop("preset"), seed=values.pop("seed"), ssl=values)
 
     @property
     def title(self) -> str:
@@ -331,12 +337,29 @@ class Run:
         return self.facts.get("seconds", self.status.seconds)
 
 
+def _remembered(ssl: Mapping[str, Any], preset: str, seed: int) -> TrainSettings:
+    """The settings of a run that may be older than this version: what it no longer knows is left out."""
+    known = {field.name for field in dataclasses.fields(SSLSettings)}
+    return TrainSettings(ssl={name: ssl[name] for name in ssl if name in known}, preset=preset, seed=seed)
+
+
 def list_runs(project: Project) -> list[Run]:
     """Every training run, newest first."""
     artifacts = {artifact.facts.get("job", artifact.id): artifact for artifact in project.artifacts(ARTIFACT)}
     runs = [Run(job, artifacts.pop(job.id, None)) for job in list_jobs(project, KIND)]
     runs += [Run(None, artifact) for artifact in artifacts.values()]
     return sorted(runs, key=lambda run: run.created, reverse=True)
+
+
+def resume(job: Job, *, seconds: float = 30.0) -> JobStatus:
+    """Resume, waiting for a process that has said its last word and is still unloading torch."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return job.resume()
+        except JobError as error:
+            if error.code != "JOB_BUSY" or not job.status().is_resumable or time.monotonic() > deadline:
+                raise
 
 
 def delete_run(project: Project, run: Run) -> None:
@@ -411,13 +434,12 @@ def curves(reports: Sequence[Mapping[str, Any]], *, step_key: str = "done", limi
 
 
 def run_curves(run: Run) -> Curves:
-    """The curves of a run: by its progress lines, or by the history in its artifact where its folder is gone."""
-    if run.job is not None:
-        found = curves(run.job.progress())
-        if not found.is_empty or run.artifact is None:
-            return found
-    assert run.artifact is not None
-    return curves(files.read_json(run.artifact.path("history.json")), step_key="step")
+    """The curves of a run: its progress lines, and the measurements of every epoch where it left an artifact."""
+    told = curves(run.job.progress()) if run.job is not None else None
+    if run.artifact is None:
+        return told or curves([])
+    history = curves(files.read_json(run.artifact.path("history.json")), step_key="step")
+    return dataclasses.replace(history, lines=told.lines) if told and any(told.lines.values()) else history
 
 
 def _has(line: Mapping[str, Any], name: str) -> bool:

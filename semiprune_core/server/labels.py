@@ -32,11 +32,11 @@ from semiprune_core.labeling.events import FIRST_ROUND, SETTLE_ROUND, Ack, check
 from semiprune_core.labeling.exchange import export_csv, export_label_studio
 from semiprune_core.labeling.progress_report import progress
 from semiprune_core.paths import shown
-from semiprune_core.pool import Pool, read_id
+from semiprune_core.pool import Pool, read_id, show_id
+from semiprune_core.results import latest_pseudo
 from semiprune_core.server.access import check_write
-from semiprune_core.server.pictures import opened_pool
 from semiprune_core.server.queues import QUEUES, Cards, card_rows
-from semiprune_core.workspace import Workspace
+from semiprune_core.workspace import Project, Workspace
 
 MAX_BODY = 4 << 20
 MAX_EVENTS = 500
@@ -110,7 +110,7 @@ def _image_ids(value: Any, name: str = "ids") -> np.ndarray:
 
 def _opened(request: Request, workspace: Workspace) -> tuple[LabelStore, Pool]:
     project = workspace.project(request.path_params["project"])
-    return open_store(project), opened_pool(workspace, project.name)
+    return open_store(project), project.everything()
 
 
 def _classes(store: LabelStore) -> list[dict[str, Any]]:
@@ -184,7 +184,7 @@ def _leases(request: Request, workspace: Workspace, body: Body) -> dict[str, Any
         store.leases.release(annotator)
         return {"held": []}
     held = store.leases.renew(annotator, _image_ids(body.get("renew"), "renew").tolist())
-    return {"held": [f"{int(image_id):016x}" for image_id in held]}
+    return {"held": [show_id(image_id) for image_id in held]}
 
 
 def _add_class(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]:
@@ -206,18 +206,28 @@ def _add_class(request: Request, workspace: Workspace, body: Body) -> dict[str, 
 def _similar(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]:
     _, pool = _opened(request, workspace)
     wanted, ids = _image_ids([body.get("image_id")], "image_id"), _image_ids(body.get("ids"))
-    positions = pool.positions(np.concatenate([wanted, ids]))
-    if (positions < 0).any():
+    everyone = np.concatenate([wanted, ids])
+    if (pool.positions(everyone) < 0).any():
         raise InvalidDataError("This project has no such image. Reload the page.", code="NO_IMAGE")
-    images = pool.take(positions).images()
-    step = -(-images.shape[1] // SIMILAR_SIDE)
-    pixels = images[:, ::step, ::step].reshape(len(images), -1).astype(np.float32) / 255
-    distance = np.sqrt(((pixels[1:] - pixels[0]) ** 2).mean(axis=1))
+    looks = _looks(workspace.project(request.path_params["project"]), pool, everyone)
+    distance = np.sqrt(((looks[1:] - looks[0]) ** 2).mean(axis=1))
     order = np.argsort(distance, kind="stable")
     return {
-        "ids": [f"{int(ids[place]):016x}" for place in order],
+        "ids": [show_id(ids[place]) for place in order],
         "distances": [round(float(distance[place]), 4) for place in order],
     }
+
+
+def _looks(project: Project, pool: Pool, ids: np.ndarray) -> np.ndarray:
+    """(M, D) what likeness is measured on: a trained model's features of these images, or their pixels before."""
+    if project.latest("pseudo") is not None:
+        features, trained_on = latest_pseudo(project).features(), pool.split("pool")
+        positions = trained_on.positions(ids)
+        if len(features) == len(trained_on) and (positions >= 0).all():
+            return features[positions].astype(np.float32)
+    images = pool.take(pool.positions(ids)).images()
+    step = -(-images.shape[1] // SIMILAR_SIDE)
+    return images[:, ::step, ::step].reshape(len(images), -1).astype(np.float32) / 255
 
 
 save = _posted(_save)

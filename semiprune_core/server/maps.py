@@ -14,7 +14,7 @@ from semiprune_core.embeddings.maps import EmbeddingMap
 from semiprune_core.errors import WorkspaceError
 from semiprune_core.map_view import Columns, columns_of
 from semiprune_core.pool import show_id
-from semiprune_core.server.pictures import FOREVER, opened_pool
+from semiprune_core.server.pictures import FOREVER
 from semiprune_core.workspace import Workspace
 
 SHORT = {"Cache-Control": "no-store"}
@@ -31,7 +31,7 @@ def points(request: Request, workspace: Workspace) -> Response:
 
 def _columns(request: Request, workspace: Workspace) -> Columns:
     project = workspace.project(request.path_params["project"])
-    return columns_of(project, opened_pool(workspace, project.name).split("pool"))
+    return columns_of(project, project.pool())
 
 
 def column(request: Request, workspace: Workspace) -> Response:

@@ -248,6 +248,19 @@ def test_an_answer_that_is_lost_doubles_nothing(deck):
     assert len(deck.decisions()) == 3
 
 
+def test_a_slow_server_puts_no_label_on_another_image(deck):
+    def dawdle(route):
+        time.sleep(0.3)
+        route.continue_()
+
+    deck.page.route("**/labels", dawdle)
+    keys = "123" * 7
+    seen = seen_and_pressed(deck, keys, 0.05)
+    deck.all_saved()
+    assert deck.labels() == {image: int(key) - 1 for image, key in zip(seen, keys, strict=True)}
+    assert len(deck.decisions()) == len(keys)
+
+
 @pytest.mark.fault
 def test_a_reload_in_the_middle_keeps_unsent_labels(deck):
     deck.page.route("**/labels", lambda route: route.abort())
@@ -276,6 +289,7 @@ def test_the_second_of_two_tabs_is_told(deck, studio, context, answer):
     assert "changed by you in another window" in banner.inner_text()
     assert "to 'cat'" in banner.inner_text()
     assert deck.labels() == {image: 0}  # nothing was overwritten
+    assert other.status() == "1 not saved: changed elsewhere"
     banner.get_by_text(answer).click()
     other.all_saved()
     assert deck.labels() == {image: 0 if answer == "Keep that" else 1}
@@ -506,7 +520,7 @@ def test_hostile_file_names_are_shown_literally(studio, context):
     ]
     project = studio.project("t-hostile-files", n=len(usable), names=usable)
     deck = DeckPage(studio, project, context).open()
-    paths = dict(zip(map(show_id, project.pool().ids), project.pool().table["path"].to_pylist(), strict=True))
+    paths = dict(zip(map(show_id, project.pool().ids), project.pool().column("path").to_pylist(), strict=True))
     for _ in range(len(usable)):
         expected = as_shown(paths[deck.ready()])
         wait_until(lambda: deck.page.locator(".name").text_content() == expected, f"the name {expected}", 5)  # noqa: B023

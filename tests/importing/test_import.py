@@ -11,10 +11,12 @@ from PIL import Image
 
 from semiprune_core import artifacts
 from semiprune_core.errors import SourceError, WorkspaceError
+from semiprune_core.housekeeping import delete_project
 from semiprune_core.importing import workers
 from semiprune_core.pool import show_id
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.sources.base import SourceSpec
+from tests.conftest import make_class_folder
 
 
 def files_below(root):
@@ -173,6 +175,21 @@ def test_an_empty_source_says_so(tmp_path, import_into):
     (tmp_path / "nothing").mkdir()
     with pytest.raises(SourceError, match="No image was found"):
         import_into(SourceSpec("folder", str(tmp_path / "nothing")))
+
+
+def test_a_source_of_broken_files_alone_names_them(tmp_path, import_into):
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "c.png").write_text("<html>")
+    with pytest.raises(SourceError, match="None of the 1 files could be used. c.png .*HTML"):
+        import_into(SourceSpec("folder", str(tmp_path / "bad")))
+
+
+def test_a_project_made_anew_under_an_old_name_shows_its_own_images(tmp_path, workspace, import_into):
+    for n in (20, 12):
+        folder = make_class_folder(tmp_path / f"p{n}", n=n, seed=n)
+        project, _ = import_into(SourceSpec("folder", str(folder)), workspace.create("Tmp", name="tmp"))
+        assert len(project.pool()) == len(project.everything().images()) == n
+        delete_project(workspace, "tmp")
 
 
 def test_progress_ends_at_the_total(class_folder, import_into):

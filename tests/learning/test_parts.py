@@ -11,6 +11,7 @@ from semiprune_core.errors import InvalidDataError, InvalidSettingError, SemiPru
 from semiprune_core.learning import alignment, device, optim, presets, sampling
 from semiprune_core.learning.images import Images, channel_moments
 from semiprune_core.learning.nets import NETS, build_net
+from semiprune_core.learning.predict import settle_norms
 from semiprune_core.learning.settings import SSLSettings, SupervisedSettings
 
 
@@ -31,17 +32,11 @@ def test_moving_average_of_weights_and_copy_of_buffers():
     average = optim.MovingAverage(net, decay=0.9)
     torch.nn.init.constant_(net[0].weight, 2.0)
     net[1].running_mean.fill_(5.0)
-    average.update(net, 0)
-    average.update(net, 1)
+    average.update(net)
+    average.update(net)
     assert average.net[0].weight.item() == pytest.approx(2 - 0.81)
     assert average.net[1].running_mean.item() == 5.0
     assert not average.net.training
-
-
-def test_a_ramped_average_forgets_the_start_of_a_short_run():
-    average = optim.MovingAverage(torch.nn.Linear(1, 1), decay=0.99, ramp=True)
-    assert [average.decay_at(step) for step in (0, 90, 10_000)] == pytest.approx([0.1, 0.91, 0.99])
-    assert optim.MovingAverage(torch.nn.Linear(1, 1), decay=0.999).decay_at(0) == 0.999
 
 
 def test_norms_and_biases_decay_only_when_asked():
@@ -192,3 +187,17 @@ def test_images_are_normalised_by_their_own_moments():
 def test_images_of_another_type_are_refused():
     with pytest.raises(InvalidDataError, match="uint8"):
         Images(np.zeros((3, 4, 4), np.float32), torch.device("cpu"))
+
+
+def test_settled_norms_are_those_of_the_images_and_leave_the_weights_alone():
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 12, 12, 1), dtype=np.uint8)
+    images = Images(pixels, torch.device("cpu"))
+    net = build_net("compact", image_size=12, channels=1, n_classes=2).eval()
+    weights = [p.clone() for p in net.parameters()]
+    settle_norms(net, images, np.arange(40))
+    stem, norm = net.backbone[0], net.backbone[1]
+    with torch.no_grad():
+        wanted = stem(images.normalise(images.take(np.arange(40)))).mean((0, 2, 3))
+    assert torch.allclose(norm.running_mean, wanted, atol=1e-5)
+    assert norm.momentum == 0.1 and not net.training
+    assert all(torch.equal(a, b) for a, b in zip(weights, net.parameters()))

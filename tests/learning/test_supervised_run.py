@@ -129,7 +129,7 @@ def test_micro_batches_give_the_same_first_gradient_step(monkeypatch):
     pixels = supervised_run.Images(images, torch.device("cpu"))
     heads = []
     for parts in (1, 2):
-        loop = supervised_run._Run(
+        loop = supervised_run.SupervisedRun(
             pixels,
             truth,
             n_classes=3,
@@ -142,7 +142,7 @@ def test_micro_batches_give_the_same_first_gradient_step(monkeypatch):
         )
         loop.trainer.net.eval()
         loop.trainer.micro_batches = parts
-        loop._one_step()
+        loop.one_step()
         heads.append(loop.trainer.net.head.weight.detach().clone())
     assert torch.allclose(*heads, atol=1e-6)
 

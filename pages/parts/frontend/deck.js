@@ -5,8 +5,6 @@ const MORE = 30;
 const BEHIND = 24; // decoded images kept for going back
 const SMALL_PICTURE = 160;
 const LARGE_PIXELS = 6e6;
-const RENEW_EVERY = 150000;
-const IDLE = 15 * 60000;
 const KEYS = [
   ["1 … 9, 0, letters", "label with the class beside the key, and go on"],
   ["Shift + digit", "classes 11 to 20"],
@@ -37,7 +35,6 @@ class Deck extends LabelingElement {
     window.addEventListener("online", () => this.fetchAhead(), { signal: this.alive.signal });
     this.resizing = new ResizeObserver(() => this.fit());
     this.resizing.observe(this.find(".stage"));
-    this.renewing = setInterval(() => this.renew(), RENEW_EVERY);
     this.word("Getting the images …");
     this.start();
   }
@@ -45,7 +42,6 @@ class Deck extends LabelingElement {
   leave() {
     super.leave();
     this.resizing.disconnect();
-    clearInterval(this.renewing);
     this.find(".slot").replaceChildren();
   }
 
@@ -54,8 +50,7 @@ class Deck extends LabelingElement {
   // --- the queue -----------------------------------------------------------------------------------------------------
 
   wanted() {
-    const open = this.line.filter((card) => !card.action).length;
-    return Math.min(500, this.data.queue === "drawn" ? open + this.pipe.pending.length + MORE : 500);
+    return Math.min(500, this.data.queue === "drawn" ? this.openCards().length + this.pipe.pending.length + MORE : 500);
   }
 
   loaded(said, first) {
@@ -119,22 +114,13 @@ class Deck extends LabelingElement {
     load("original");
   }
 
-  async renew() {
-    if (document.hidden || Date.now() - this.lastKey > IDLE || this.data.queue !== "drawn") return;
-    const open = this.line.filter((card) => !card.action).slice(0, 500);
-    if (!open.length) return;
-    try {
-      const { held } = await this.pipe.post("/leases", { annotator: this.me, renew: open.map((card) => card.id) });
-      const mine = new Set(held);
-      const touched = new Set([...this.done, ...this.undone].flatMap((step) => step.cards));
-      const lost = open.filter((card) => !mine.has(card.id) && !card.action && card !== this.card && !touched.has(card));
-      if (!lost.length) return; // the others expired while we were away: somebody else may have them now
-      const here = this.card;
-      lost.forEach((card) => this.byId.delete(card.id));
-      this.line = this.line.filter((card) => this.byId.has(card.id));
-      this.at = here ? this.line.indexOf(here) : this.line.length;
-      this.load();
-    } catch { /* the next round tries again */ }
+  openCards() { return this.line.filter((card) => !card.action); }
+  isBusyWith(card) { return card === this.card; }
+
+  forgot() {
+    const here = this.card;
+    this.line = this.line.filter((card) => this.byId.has(card.id));
+    this.at = here ? this.line.indexOf(here) : this.line.length;
   }
 
   // --- deciding ------------------------------------------------------------------------------------------------------
@@ -303,8 +289,8 @@ class Deck extends LabelingElement {
         card.cell = make("button", "cell");
         card.cell.dataset.card = card.id;
         card.cell.tabIndex = -1;
-        card.cell.append(this.thumb(card).cloneNode());
       }
+      if (!card.cell.firstChild) card.cell.append(this.thumb(card, "inStrip"));
       card.cell.className = `cell${from + number === this.at ? " here" : ""}${card.action ? " decided" : ""}`;
       card.cell.style.setProperty("--class", this.classOf(card.classId)?.colour ?? "transparent");
       return card.cell;
@@ -320,8 +306,9 @@ class Deck extends LabelingElement {
         card.row.dataset.card = card.id;
         card.row.tabIndex = -1;
         card.row.title = visible(card.path);
-        card.row.append(this.thumb(card), make("bdi", "label", ""), make("span", "save", ""));
+        card.row.append(make("bdi", "label", ""), make("span", "save", ""));
       }
+      if (card.row.children.length < 3) card.row.prepend(this.thumb(card, "inLatest"));
       const [, label, save] = card.row.children;
       label.textContent = card.classId === null ? "skipped" : visible(this.nameOf(card.classId));
       label.classList.toggle("skipped", card.classId === null);

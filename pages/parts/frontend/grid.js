@@ -42,6 +42,14 @@ class Grid extends LabelingElement {
 
   wanted() { return Math.min(500, this.data.n + this.pipe.pending.length); }
 
+  openCards() { return this.order.filter((card) => !card.action); }
+  isBusyWith(card) { return this.chosen.has(card); }
+
+  forgot() {
+    this.order = this.order.filter((card) => this.byId.has(card.id));
+    this.show();
+  }
+
   loaded(said) {
     for (const row of said.items) if (!this.byId.has(row.id)) this.order.push(this.add(row));
     this.show();
@@ -49,10 +57,9 @@ class Grid extends LabelingElement {
 
   // Open cards only, in their place; what was decided makes room, what was taken back returns.
   show() {
-    const open = this.order.filter((card) => !card.action);
     this.chosen = new Set([...this.chosen].filter((card) => !card.action));
     if (this.anchor?.action) { this.anchor = null; this.alike = []; }
-    const shown = open.slice(0, this.data.n);
+    const shown = this.openCards().slice(0, this.data.n);
     this.shown = shown;
     const cells = this.find(".cells");
     const wanted = shown.map((card) => this.cell(card));
@@ -68,13 +75,13 @@ class Grid extends LabelingElement {
       const cell = (card.cell = make("div", "cell"));
       cell.dataset.card = card.id;
       cell.title = visible(card.path);
-      const picture = this.thumb(card).cloneNode();
+      const picture = this.thumb(card, "inGrid");
       picture.addEventListener("load", () => {
         picture.classList.toggle("pixels", picture.naturalWidth <= SMALL_THUMB);
         card.ready = true;
         card.shownAt ||= performance.now();
       });
-      picture.addEventListener("error", () => { picture.remove(); cell.classList.add("broken"); });
+      picture.addEventListener("error", () => cell.classList.add("broken"));
       cell.append(picture);
     }
     return card.cell;
@@ -107,7 +114,7 @@ class Grid extends LabelingElement {
       const row = make("div", "decision");
       const [first] = step.cards;
       const { classId } = step.after[0];
-      row.append(this.thumb(first).cloneNode(), make("bdi", "label", classId === null ? "skipped" : this.nameOf(classId)), make("span", "save", `${step.cards.length.toLocaleString()} ${step.cards.every((card) => card.save === "saved") ? "✓" : step.cards.some((card) => card.save === "failed" || card.save === "conflict") ? "not all saved" : "saving"}`));
+      row.append(this.thumb(first, "inLatest"), make("bdi", "label", classId === null ? "skipped" : this.nameOf(classId)), make("span", "save", `${step.cards.length.toLocaleString()} ${step.cards.every((card) => card.save === "saved") ? "✓" : step.cards.some((card) => card.save === "failed" || card.save === "conflict") ? "not all saved" : "saving"}`));
       return row;
     });
     this.find(".latest").replaceChildren(...rows);

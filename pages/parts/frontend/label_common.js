@@ -3,6 +3,8 @@ const MANY_CLASSES = 60;
 const NEUTRAL = "#8a8f98";
 const PROGRESS_EVERY = 5000;
 const LATEST = 10;
+const RENEW_EVERY = 150000;
+const IDLE = 15 * 60000;
 
 class LabelingElement {
   constructor(root, data, keys) {
@@ -30,7 +32,10 @@ class LabelingElement {
     this.find(".search input").addEventListener("input", () => this.showFound(), { signal });
     this.find(".search input").addEventListener("keydown", (event) => this.searchKey(event), { signal });
     this.watching = setInterval(() => this.askProgress(), PROGRESS_EVERY);
+    this.renewing = setInterval(() => this.renew(), RENEW_EVERY);
     this.find(".help dl").replaceChildren(...keys.flatMap(([key, what]) => [make("dt", "", key), make("dd", "", what)]));
+    this.find(".failures").replaceChildren();
+    this.showBanner();
     this.setClasses(data.classes);
     const active = document.activeElement;
     if (!active || !active.matches("input, textarea, select")) root.focus({ preventScroll: true });
@@ -63,6 +68,7 @@ class LabelingElement {
   leave() {
     this.alive.abort();
     clearInterval(this.watching);
+    clearInterval(this.renewing);
     clearTimeout(this.retrying);
     this.pipe.listeners.delete(this.listener);
   }
@@ -101,15 +107,32 @@ class LabelingElement {
     return card;
   }
 
-  thumb(card) {
-    if (!card.thumb) {
-      card.thumb = new Image();
-      card.thumb.alt = "";
-      card.thumb.draggable = false;
-      card.thumb.decoding = "async";
-      card.thumb.src = this.url(card, "thumb");
+  // While somebody works here, the images they have before them stay theirs.
+  async renew() {
+    if (document.hidden || Date.now() - this.lastKey > IDLE || this.data.queue !== "drawn") return;
+    const open = this.openCards().slice(0, 500);
+    if (!open.length) return;
+    try {
+      const { held } = await this.pipe.post("/leases", { annotator: this.me, renew: open.map((card) => card.id) });
+      const mine = new Set(held);
+      const touched = new Set([...this.done, ...this.undone].flatMap((step) => step.cards));
+      const lost = open.filter((card) => !mine.has(card.id) && !card.action && !touched.has(card) && !this.isBusyWith(card));
+      if (this.gone || !lost.length) return; // what expired while we were away may be with somebody else now
+      lost.forEach((card) => this.byId.delete(card.id));
+      this.forgot();
+      this.load();
+    } catch { /* the next round tries again */ }
+  }
+
+  // A small picture of the card; one that does not arrive is asked for again the next time it is drawn.
+  thumb(card, part) {
+    if (!card[part]) {
+      const picture = (card[part] = new Image());
+      Object.assign(picture, { alt: "", draggable: false, decoding: "async" });
+      picture.addEventListener("error", () => { picture.remove(); card[part] = null; });
+      picture.src = this.url(card, "thumb");
     }
-    return card.thumb;
+    return card[part];
   }
 
   // --- deciding ------------------------------------------------------------------------------------------------------

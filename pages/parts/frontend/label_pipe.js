@@ -174,6 +174,8 @@ class LabelPipe {
 
   status() {
     const n = this.pending.length;
+    const asked = this.conflicts.size;
+    if (!n && asked) return { kind: "failed", text: `${asked} not saved: changed elsewhere` };
     if (!n) return { kind: "saved", text: "All saved" };
     if (!this.kept) return { kind: "failed", text: `${n} not saved, and this browser cannot keep them. Stay on this page.` };
     if (!this.trouble) return { kind: "saving", text: `${n} saving` };

@@ -1,0 +1,225 @@
+"""From the key to the next picture: the deck in Chromium, and a plain st.button page beside it in the same run.
+
+    .venv/bin/python benchmarks/labeling.py [--small]
+
+Measured inside the page: from the key's (or click's) event to the end of the first frame in which the next picture is
+complete and in the document. Every label is then looked up in the store, on the image that was in view.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import common
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.labeling import open_store
+from semiprune_core.pool import show_id
+from semiprune_core.progress import Collected
+from semiprune_core.sources.base import SourceSpec
+from semiprune_core.workspace import Workspace
+
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+ROUNDS = 3
+
+# Both pages are watched by the same eye: frame by frame, until another picture is complete and in the document.
+EYE = """
+window.after = (from, picture, before) => new Promise((resolve) => {
+  const look = () => {
+    const [name, image] = picture();
+    if (!name || name === before || !image?.complete || !image.naturalWidth) return requestAnimationFrame(look);
+    const channel = new MessageChannel();           // a message sent in a frame arrives after it was drawn
+    channel.port1.onmessage = () => {
+      const drawn = performance.now() - from;
+      requestAnimationFrame(() => resolve([drawn, performance.now() - from]));  // by then it is on the screen
+    };
+    channel.port2.postMessage(null);
+  };
+  requestAnimationFrame(look);
+});
+window.deep = (what, root = document) => {
+  const found = root.querySelector(what);
+  if (found) return found;
+  for (const one of root.querySelectorAll("*")) {
+    const inside = one.shadowRoot && window.deep(what, one.shadowRoot);
+    if (inside) return inside;
+  }
+  return null;
+};
+let known = null;
+window.stage = () => (known = known?.isConnected ? known : window.deep(".stage"));
+window.onDeck = () => [window.stage()?.dataset.image, window.stage()?.querySelector(".slot img")];
+window.onPage = () => {
+  const image = document.querySelector("[data-testid='stImage'] img");
+  return [image?.currentSrc, image];
+};
+window.addEventListener("keydown", (event) => {
+  if (!window.stage() || event.repeat) return;
+  window.measured = window.after(performance.now(), window.onDeck, window.onDeck()[0]);
+}, true);
+localStorage.setItem("semiprune:annotator", "bench");
+"""
+
+
+@contextmanager
+def served(script: str, home: Path, project: str):
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    environment = os.environ | {"SEMIPRUNE_HOME": str(home), "BENCH_PROJECT": project, "PYTHONPATH": str(common.ROOT)}
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
+    process = subprocess.Popen(
+        command, cwd=common.ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                urllib.request.urlopen(f"{url}/_stcore/health", timeout=2).close()
+                break
+            except OSError:
+                if time.monotonic() > deadline or process.poll() is not None:
+                    raise RuntimeError(f"{script} did not start") from None
+                time.sleep(0.1)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def make_project(home: Path, n: int):
+    workspace = Workspace.open(home)
+    project = workspace.create("bench")
+    import_source(project, ImportSettings(source=SourceSpec("demo").to_json()), Collected())
+    store, pool = open_store(project), project.pool()
+    store.classes.add(pool.class_names, annotator="bench")
+    store.drawings.draw(pool_hash=pool.hash, ids=pool.ids, duplicate_of=pool.duplicate_of, count=n, annotator="bench")
+    return project
+
+
+class DeckSide:
+    """Keys on the deck; remembers what was in view at each."""
+
+    def __init__(self, page, url: str, project: str) -> None:
+        self.page, self.dice, self.pressed = page, random.Random(0), {}
+        page.goto(f"{url}/label?project={project}")
+        page.wait_for_function("() => window.stage() && window.onDeck()[0]", timeout=60_000)
+        page.wait_for_timeout(1500)
+
+    def measure(self, n: int) -> list[list[float]]:
+        """For each one: milliseconds until drawn, and until the frame after."""
+        self.page.bring_to_front()
+        times = []
+        for _ in range(n):
+            key = self.dice.randrange(10)
+            self.pressed[self.page.evaluate("window.onDeck()[0]")] = (key + 9) % 10  # key 1 is the first class
+            self.page.keyboard.press(str(key))
+            times.append(self.page.evaluate("Promise.race([window.measured, new Promise((r) => setTimeout(r, 5000))])"))
+            self.page.wait_for_timeout(self.dice.uniform(20, 60))
+        self.page.wait_for_function("() => window.deep('.status').textContent === 'All saved'", timeout=60_000)
+        return [one for one in times if one is not None]  # after the very last image no picture comes
+
+
+class ButtonSide:
+    """Clicks on the plain page's buttons."""
+
+    def __init__(self, page, url: str) -> None:
+        self.page, self.dice = page, random.Random(0)
+        page.goto(url)
+        page.wait_for_function("() => window.onPage()[1]?.complete", timeout=60_000)
+        page.wait_for_timeout(1500)
+
+    def measure(self, n: int) -> list[list[float]]:
+        """For each one: milliseconds until drawn, and until the frame after."""
+        self.page.bring_to_front()
+        times = []
+        for _ in range(n):
+            click = """(place) => {
+              const buttons = document.querySelectorAll("[data-testid='stButton'] button");
+              const before = window.onPage()[0];
+              const from = performance.now();
+              buttons[place].click();
+              return window.after(from, window.onPage, before);
+            }"""
+            times.append(self.page.evaluate(click, self.dice.randrange(10)))
+            self.page.wait_for_timeout(self.dice.uniform(20, 60))
+        return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="60 images instead of 300")
+    args = parser.parse_args()
+    n, n_buttons = (60, 30) if args.small else (300, 120)
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        home = Path(folder)
+        project = make_project(home, n)
+        browser = playwright.chromium.launch(executable_path=executable, args=ARGS)
+        with (
+            served("app.py", home, project.name) as app,
+            served("benchmarks/button_page.py", home, project.name) as plain,
+        ):
+            pages = []
+            for _ in range(2):
+                context = browser.new_context(viewport={"width": 1280, "height": 860})
+                context.add_init_script(EYE)
+                pages.append(context.new_page())
+            ours, theirs = DeckSide(pages[0], app, project.name), ButtonSide(pages[1], plain)
+            deck, buttons = common.rounds(
+                ROUNDS, lambda: ours.measure(n // ROUNDS), lambda: theirs.measure(n_buttons // ROUNDS)
+            )
+        chromium = browser.version
+        browser.close()
+        held = {
+            show_id(one.image_id): one.class_id
+            for one in open_store(project).held(annotator="bench")
+            if one.action == "label"
+        }
+    drawn, on_screen = np.concatenate(deck).T
+    button_drawn, button_on_screen = np.concatenate(buttons).T
+    p50, p95 = (float(value) for value in np.percentile(drawn, [50, 95]))
+    button_p50 = float(np.median(button_drawn))
+    keys = {
+        "p50_ms": round(p50, 1),
+        "p95_ms": round(p95, 1),
+        "button_p50_ms": round(button_p50, 1),
+        "ratio": round(button_p50 / p50, 2),
+        "sent": n,
+        "saved": len(held),
+        "wrong_image": sum(held.get(image) != class_id for image, class_id in ours.pressed.items()),
+    }
+    details = {
+        "p50_ms_by_round": common.spread([round(float(np.median(part, axis=0)[0]), 1) for part in deck]),
+        "button_p50_ms_by_round": common.spread([round(float(np.median(part, axis=0)[0]), 1) for part in buttons]),
+        "button_p95_ms": round(float(np.percentile(button_drawn, 95)), 1),
+        "until_the_frame_after": {
+            "p50_ms": round(float(np.median(on_screen)), 1),
+            "p95_ms": round(float(np.percentile(on_screen, 95)), 1),
+            "button_p50_ms": round(float(np.median(button_on_screen)), 1),
+        },
+        "button_clicks": n_buttons,
+        "chromium": chromium,
+    }
+    print(f"Key to next picture: median {p50:.1f} ms, p95 {p95:.1f} ms {details['p50_ms_by_round']}")
+    print(f"Plain st.button page: median {button_p50:.1f} ms {details['button_p50_ms_by_round']}")
+    common.finish("labeling", keys, details, keep=not args.small)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""What the Scores and Select pages share: the opened view, rows of images, one image's story."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from pages.parts import components, score_charts, urls
+from pages.parts import project as projects
+from pages.parts.text import literal
+from semiprune_core.dynamics import why_out_of_date
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.labeling.events import MAX_ANNOTATOR
+from semiprune_core.labeling.review import correct_label
+from semiprune_core.pool import read_id, show_id
+from semiprune_core.results import ScoreRun
+from semiprune_core.score_view import ScoreView, image_story, neighbours, open_view
+from semiprune_core.scores import SCORES
+from semiprune_core.workspace import Project
+
+ANNOTATOR = "annotator"
+SHORT = {"mean_prob": "mean", "variability": "deviation", "forgetting": "forgotten", "entropy": "entropy"}
+
+
+def view(project: Project, scores: ScoreRun) -> ScoreView:
+    """The scores opened for looking at, once per artifact."""
+    pool = project.pool()
+    key = (project.artifacts_folder, scores.artifact.id, pool.hash)
+    return _opened(*key)
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(folder: Path, scores_id: str, pool_hash: str) -> ScoreView:
+    project = projects.workspace().project(folder.parent.name)
+    return open_view(project, ScoreRun(project.artifact(scores_id)), project.pool())
+
+
+def tell_if_out_of_date(project: Project, scores: ScoreRun, *, what: str) -> bool:
+    reasons = why_out_of_date(project, scores.artifact)
+    if reasons:
+        st.warning(f"{what} are out of date: {'; '.join(reasons)}.", icon=":material/update:")
+    return bool(reasons)
+
+
+def items(
+    project: Project, seen: ScoreView, positions: Sequence[int], *, score: str | None = None, badge: str = ""
+) -> list[components.Item]:
+    """Pictures with their label and, where asked, a score."""
+    labels = seen.labels
+    found = []
+    for position in positions:
+        image_id = show_id(seen.pool.ids[position])
+        wrong = seen.right is not None and seen.right[position] == 0
+        source = "by a person" if labels.human_mask[position] else "pseudo-label"
+        note = source if score is None else f"{SHORT.get(score, SCORES.title(score))} {seen.table[score][position]:.3f}"
+        found.append(
+            components.Item(
+                id=image_id,
+                src=urls.picture(project.name, image_id),
+                title=labels.class_names[int(labels.labels[position])],
+                note=note,
+                badge=badge or ("wrong" if wrong else ""),
+            )
+        )
+    return found
+
+
+def row(project: Project, seen: ScoreView, positions: Sequence[int], *, key: str, score: str | None = None) -> None:
+    """One row of images; a click opens the image's story."""
+    opened = components.gallery(items(project, seen, positions, score=score), key=key, cell=88, one_row=True)
+    if opened:
+        open_story(project, seen, opened)
+
+
+def open_story(project: Project, seen: ScoreView, image_id: str) -> None:
+    st.session_state["story_at"] = image_id
+    _story(project, seen)
+
+
+@st.dialog("Image", width="large")
+def _story(project: Project, seen: ScoreView) -> None:
+    image_id = st.session_state["story_at"]
+    position = int(seen.pool.positions([read_id(image_id)])[0])
+    story = image_story(seen, position)
+    left, right = st.columns([1, 2], gap="medium")
+    with left:
+        components.picture(
+            urls.picture(project.name, image_id, "original"),
+            key=f"story_{image_id}",
+            alt=story.label,
+            fallback=urls.picture(project.name, image_id),
+        )
+        source = "given by a person" if story.is_human else f"the model's, {story.confidence:.0%} sure"
+        st.markdown(f"**{literal(story.label)}** :gray[{literal(source)}]")
+        if story.reference is not None and story.reference != story.label:
+            st.markdown(f":orange[Reference label: {literal(story.reference)}]")
+        st.caption(f"{literal(seen.pool.path(position), 80)}  \n`{image_id}`")
+    with right:
+        st.plotly_chart(score_charts.trajectory(story), key="story_trajectory", config=score_charts.QUIET)
+        st.caption(
+            f"Windows of {story.window} epochs: mean {story.window_mean.min():.2f} to {story.window_mean.max():.2f}, "
+            f"deviation {story.window_deviation.min():.2f} to {story.window_deviation.max():.2f}."
+        )
+        st.dataframe(
+            [
+                {"Score": SCORES.title(name), "Value": value, "Harder than": story.harder_than[name]}
+                for name, value in story.scores.items()
+            ],
+            hide_index=True,
+            height=38 + 35 * len(story.scores),
+            column_config={
+                "Value": st.column_config.NumberColumn(format="%.3f"),
+                "Harder than": st.column_config.ProgressColumn(
+                    format="percent", min_value=0.0, max_value=1.0, help="The share of the pool that is easier by this."
+                ),
+            },
+        )
+    near, likeness = neighbours(seen.pseudo.features(), position)
+    st.markdown("**Nearest in the model's features**")
+    shown = items(project, seen, near.tolist())
+    opened = components.gallery(shown, key="story_neighbours", cell=80, one_row=True)
+    if opened and opened != image_id:
+        st.session_state["story_at"] = opened
+        st.rerun(scope="fragment")
+    _correct(project, seen, image_id, story.label)
+
+
+def _correct(project: Project, seen: ScoreView, image_id: str, label: str) -> None:
+    """A control to correct the label; the correction counts as a review."""
+    names = seen.labels.class_names
+    with st.form(f"correct_{image_id}", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = st.selectbox("Correct the label", names, index=names.index(label), width=240)
+        who = st.text_input("Your name", st.session_state.get(ANNOTATOR) or "", max_chars=MAX_ANNOTATOR, width=180)
+        given = st.form_submit_button("Save", icon=":material/check:")
+    if not given:
+        return
+    try:
+        correct_label(project, read_id(image_id), str(chosen), annotator=who.strip())
+    except SemiPruneError as error:
+        st.error(literal(str(error), 500), icon=":material/error:")
+        return
+    st.session_state[ANNOTATOR] = who.strip()
+    st.success(
+        "Saved as a review. Pseudo-labels and scores are out of date until you train again.", icon=":material/check:"
+    )

@@ -1,0 +1,41 @@
+"""Exports: a coreset on its way out, in the format of whoever takes it. A new format is one new file here."""
+
+from semiprune_core.exporting.base import FORMATS, Export, ExportOptions, Place, open_export, options_for
+from semiprune_core.exporting.content import COLUMNS, Content, hex_ids, open_content, safe_texts
+from semiprune_core.exporting.run import (
+    Exported,
+    ExportSettings,
+    estimate_bytes,
+    export_coreset,
+    export_csv,
+    has_exports,
+    list_exports,
+    preview,
+    submit_export,
+)
+from semiprune_core.registry import import_siblings
+
+import_siblings(__name__, list(__path__))
+
+__all__ = [
+    "COLUMNS",
+    "FORMATS",
+    "Content",
+    "Export",
+    "Exported",
+    "ExportOptions",
+    "ExportSettings",
+    "Place",
+    "estimate_bytes",
+    "export_coreset",
+    "export_csv",
+    "has_exports",
+    "hex_ids",
+    "list_exports",
+    "open_content",
+    "open_export",
+    "options_for",
+    "preview",
+    "safe_texts",
+    "submit_export",
+]

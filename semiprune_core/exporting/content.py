@@ -1,0 +1,184 @@
+"""What every export is made of: the rows of a coreset, in the pool's order, a chunk at a time.
+
+``label`` is what to train on and ``label_source`` says who gave it; ``pseudo_label`` and ``confidence`` are the model's
+own answer. ``rank`` is 1 for the image that was chosen first and empty for those dropped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from semiprune_core.errors import InvalidSettingError, MissingStepError
+from semiprune_core.pool import Pool
+from semiprune_core.records import Coreset, IntArray, PseudoLabels
+from semiprune_core.results import CoresetRun, PseudoRun, ScoreRun, made_from
+from semiprune_core.scores import ScoreTable
+from semiprune_core.spreadsheet import TRIGGERS, safe_cell
+from semiprune_core.workspace import Project
+
+SCORES = ("aum", "dual", "el2n", "forgetting", "mean_prob")
+COLUMNS = (
+    "image_id",
+    "path",
+    "kept",
+    "label",
+    "label_source",
+    "pseudo_label",
+    "confidence",
+    *SCORES,
+    "rank",
+)
+SOURCES = ("pseudo", "human")
+ROWS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """A coreset with its pool, labels and scores.
+
+    ``all_idx`` are the positions an export speaks of, ``kept_idx`` those of the coreset, both rising;
+    ``best_first_idx`` are the kept ones in the order they were chosen.
+    """
+
+    run: CoresetRun
+    pool: Pool
+    pseudo: PseudoRun
+    labels: PseudoLabels
+    scores: ScoreTable
+    coreset: Coreset
+    all_idx: IntArray
+    kept_idx: IntArray
+    best_first_idx: IntArray
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.labels.class_names
+
+    @cached_property
+    def rank(self) -> IntArray:
+        """(N,) 1 for the image chosen first, 0 for those dropped."""
+        rank = np.zeros(len(self.pool), dtype=np.int64)
+        rank[self.coreset.indices] = np.arange(1, len(self.coreset.indices) + 1)
+        return rank
+
+    @cached_property
+    def predicted(self) -> IntArray:
+        return np.asarray(self.pseudo.predicted())
+
+    @cached_property
+    def confidence(self) -> np.ndarray:
+        """(N,) of the model's own answer."""
+        return np.asarray(self.pseudo.confidence(), dtype=np.float32)
+
+    @property
+    def n_human(self) -> int:
+        """How many of the kept images carry a person's label."""
+        return int(self.labels.human_mask[self.kept_idx].sum())
+
+    def kept_per_class(self) -> dict[str, int]:
+        counts = np.bincount(self.labels.labels[self.kept_idx], minlength=len(self.class_names))
+        return dict(zip(self.class_names, counts.tolist(), strict=True))
+
+    def vanished(self) -> list[str]:
+        """Classes with images in the pool and none in the coreset."""
+        counts = np.bincount(self.labels.labels, minlength=len(self.class_names))
+        return [name for (name, kept), of in zip(self.kept_per_class().items(), counts, strict=True) if of and not kept]
+
+    def selection_sha256(self) -> str:
+        """The ids of the kept images, best first, in one number."""
+        return selection_sha256(self.pool, self.coreset.indices)
+
+    def rows(self, positions: IntArray, *, exact: bool) -> pa.Table:
+        """The rows of these images with the columns of COLUMNS; texts spreadsheet-safe unless ``exact``."""
+        names = [name if exact else safe_cell(name) for name in self.class_names]
+        paths = self.pool.column("path").take(pa.array(positions))
+        rank = self.rank[positions]
+        columns: dict[str, Any] = {
+            "image_id": hex_ids(self.pool.ids[positions]),
+            "path": paths if exact else safe_texts(paths),
+            "kept": pa.array((rank > 0).astype(np.int8)),
+            "label": _named(self.labels.labels[positions], names),
+            "label_source": _named(self.labels.human_mask[positions], list(SOURCES)),
+            "pseudo_label": _named(self.predicted[positions], names),
+            "confidence": pa.array(self.confidence[positions]),
+            **{name: pa.array(self.scores[name][positions]) for name in SCORES},
+            "rank": pa.array(rank, mask=rank == 0),
+        }
+        return pa.table({name: columns[name] for name in COLUMNS})
+
+    def batches(self, positions: IntArray, *, exact: bool) -> Iterator[tuple[IntArray, pa.Table]]:
+        """Many images a chunk at a time: their positions and their rows."""
+        for start in range(0, len(positions), ROWS_AT_ONCE):
+            part = positions[start : start + ROWS_AT_ONCE]
+            yield part, self.rows(part, exact=exact)
+
+    def sample(self, n: int) -> Content:
+        """A small export like this one: every so many of its rows."""
+        thin = [part[:: max(1, -(-len(part) // n))] for part in (self.all_idx, self.kept_idx, self.best_first_idx)]
+        return dataclasses.replace(self, all_idx=thin[0], kept_idx=thin[1], best_first_idx=thin[2])
+
+
+def open_content(project: Project, run: CoresetRun) -> Content:
+    pool = project.pool()
+    if pool.hash != run.artifact.inputs["pool"]:
+        raise MissingStepError(f"The pool has changed since {run.artifact.id} was selected. Select it anew.")
+    pseudo = PseudoRun(made_from(project, run.artifact, "pseudo"))
+    scores = ScoreRun(made_from(project, run.artifact, "scores")).table()
+    coreset = run.coreset()
+    return Content(
+        run,
+        pool,
+        pseudo,
+        pseudo.labels(),
+        scores,
+        coreset,
+        np.arange(len(pool)),
+        np.sort(coreset.indices),
+        coreset.indices,
+    )
+
+
+def original_paths(pool: Pool, positions: IntArray) -> list[str]:
+    """Where the originals of these images lie on this server; refused for a pool that keeps them packed."""
+    for name in ("path", "file"):
+        pool.column(name)
+    found = []
+    for position in positions.tolist():
+        path = pool.original_file(position)
+        if path is None:
+            raise InvalidSettingError(
+                "This pool keeps its originals packed inside the project, so there are no paths to give. "
+                "Export them as image folders."
+            )
+        found.append(str(path))
+    return found
+
+
+def selection_sha256(pool: Pool, indices: IntArray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(pool.ids[indices], dtype=">u8").tobytes()).hexdigest()
+
+
+def hex_ids(ids: np.ndarray) -> pa.Array:
+    """(N,) uint64 ids as the 16 hex digits they are shown with."""
+    digits = np.ascontiguousarray(ids, dtype=">u8").tobytes().hex().encode("ascii")
+    offsets = np.arange(0, len(digits) + 1, 16, dtype=np.int64)
+    return pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(digits))
+
+
+def safe_texts(column: pa.Array) -> pa.Array:
+    """``safe_cell`` for a whole column."""
+    risky = pc.is_in(pc.utf8_slice_codeunits(column, 0, 1), pa.array(TRIGGERS))
+    return pc.if_else(risky, pc.binary_join_element_wise("'", column, ""), column)
+
+
+def _named(codes: np.ndarray, names: list[str]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(names)).cast(pa.string())

@@ -1,0 +1,23 @@
+"""JSON lines: one object per kept image, texts as they are."""
+
+from __future__ import annotations
+
+import json
+
+from semiprune_core.exporting.base import FORMATS, Place
+from semiprune_core.exporting.content import Content
+
+
+@FORMATS.register(
+    "jsonl",
+    title="JSON lines",
+    explain="One JSON object per kept image, for scripts and data loaders; texts exactly as they are.",
+    label_source="key label_source: human or pseudo",
+    options=(),
+)
+def write_jsonl(content: Content, place: Place) -> None:
+    place.expect(len(content.kept_idx))
+    with place.open_text("kept", ".jsonl", rows=len(content.kept_idx)) as file:
+        for _, rows in content.batches(content.kept_idx, exact=True):
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows.to_pylist())
+            place.advance(rows.num_rows)

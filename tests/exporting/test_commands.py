@@ -1,0 +1,116 @@
+"""select, export and verify from the command line, the job, and several ratios at once."""
+
+import csv
+import json
+
+import pytest
+
+from semiprune_core import cli, coresets, jobs, line
+from semiprune_core.coresets import CoresetRequest, build_coresets, nesting
+from semiprune_core.errors import InvalidSettingError
+from semiprune_core.exporting import list_exports, submit_export
+from semiprune_core.selection.defaults import Defaults
+
+
+@pytest.fixture(autouse=True)
+def keep_signals(monkeypatch):
+    monkeypatch.setattr("semiprune_core.commands.base.signal.signal", lambda *_: None)
+
+
+@pytest.fixture
+def run(capsys, project):
+    def command(*words):
+        code = cli.main([*words, "--json"])
+        said = capsys.readouterr()
+        return code, json.loads(said.out)
+
+    return command
+
+
+def ids(path):
+    with open(path, newline="") as file:
+        return {row["image_id"] for row in csv.DictReader(file)}
+
+
+def test_several_ratios_at_once_are_nested_where_the_selector_allows_it(run):
+    code, said = run("select", "test", "--ratios", "0.9,0.3,0.5")
+    assert code == 0 and said["nesting"].startswith("Nested")
+    kept = [ids(one["files"]["kept"]) for one in said["coresets"]]
+    assert [len(one) for one in kept] == [28, 20, 4]
+    assert kept[0] > kept[1] > kept[2]
+    code, said = run("export", "test", "--ratios", "0.3,0.9", "--format", "paths,parquet")
+    assert (code, len(said["exports"])) == (0, 4)
+
+
+def test_a_selector_that_draws_anew_says_so(run, select):
+    code, said = run("select", "test", "--method", "semi_dual_beta", "--ratios", "0.3,0.9,0.5")
+    assert code == 0 and "chooses anew for each ratio" in said["nesting"]
+    others = [select(0.5, method="semi_dual_beta", seed=1), select(0.8, method="semi_dual_beta", seed=2)]
+    assert nesting(others).startswith("Not nested") and "chooses anew for each ratio" in nesting(others)
+    code, said = run("select", "test", "--method", "semi_dual_beta", "--ratios", "0.3,0.9", "--nested")
+    assert code == 1 and "never nested" in said["error"]
+
+
+def test_held_knobs_nest_what_the_defaults_of_each_ratio_do_not(project, monkeypatch):
+    cutoffs = {0.3: 0.0, 0.5: 0.4}
+    by_ratio = lambda method, n, ratio, epochs: Defaults({"cutoff": cutoffs[ratio]})  # noqa: E731
+    monkeypatch.setattr(coresets, "default_knobs", by_ratio)
+    apart = build_coresets(project, CoresetRequest(), (0.3, 0.5))
+    assert [one.artifact.settings["knobs"]["cutoff"] for one in apart] == [0.0, 0.4]
+    assert nesting(apart).startswith("Not nested: 8 of the 20 images") and "hold the knobs" in nesting(apart)
+    held = build_coresets(project, CoresetRequest(), (0.3, 0.5), nested=True)
+    assert [one.artifact.settings["knobs"]["cutoff"] for one in held] == [0.0, 0.0]
+    assert nesting(held).startswith("Nested")
+
+
+def test_no_ratio_is_refused(project):
+    with pytest.raises(InvalidSettingError, match="at least one pruning ratio"):
+        build_coresets(project, CoresetRequest(), ())
+
+
+def test_export_writes_the_latest_coreset_and_verify_proves_it(run, project, select):
+    select()
+    code, said = run("export", "test", "--format", "jsonl")
+    assert (code, said["format"], said["n_human"], said["n_pseudo"]) == (0, "jsonl", 3, 17)
+    code, proof = run("verify", said["files"]["manifest"])
+    assert (code, proof["ok"]) == (0, True)
+    path = said["files"]["kept"]
+    with open(path, "a") as file:
+        file.write("{}\n")
+    code, proof = run("verify", path)
+    assert (code, proof["ok"]) == (1, False)
+    assert list(proof["differences"]) == [path.rsplit("/", 1)[1]]
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("--format", "cvs"), "Did you mean 'csv'"),
+        (("--ratios", "0.25"), "no coreset at ratio 0.25"),
+        (("--coreset", "scores-0001"), "is not a coreset"),
+        (("--format", "imagefolder", "--images", "reference"), "reference"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused_in_words(words, said, run, project, select):
+    select()
+    code, answer = run("export", "test", *words)
+    assert code == 1 and said in answer["error"]
+    assert list(project.exports_folder.iterdir()) == []
+
+
+def test_the_job_writes_every_coreset_in_every_format(project, select):
+    runs = [select(0.5), select(0.9)]
+    names = [one.artifact.id for one in runs]
+    assert not line.is_done(project, line.BY_KEY["export"])
+    job = submit_export(project, names, ["csv", "indices"], immediate=True)
+    assert job.status().state == jobs.DONE, job.log_tail()
+    assert sorted(job.result()["exports"]) == sorted(one.path.name for one in list_exports(project))
+    assert {(one.manifest["coreset"], one.format) for one in list_exports(project)} == {
+        (name, form) for name in names for form in ("csv", "indices")
+    }
+    assert line.is_done(project, line.BY_KEY["export"])
+
+
+def test_a_job_without_a_coreset_is_refused(project):
+    with pytest.raises(InvalidSettingError, match="at least one coreset"):
+        submit_export(project, [], ["csv"])

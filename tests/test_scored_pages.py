@@ -1,0 +1,85 @@
+"""The Scores and Select pages for a project that has scores."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from semiprune_core import line
+from tests.scored_projects import add_pseudo, make_pool, make_scored
+
+MAIN = str(Path(__file__).resolve().parents[1] / "pages" / "main.py")
+
+
+@pytest.fixture(autouse=True)
+def labels_are_done(monkeypatch):
+    """These projects were given their pseudo-labels; nobody labeled."""
+    monkeypatch.setitem(line.DONE_WHEN, "label", lambda project: True)
+
+
+def opened(page, project):
+    app = AppTest.from_file(MAIN, default_timeout=90)
+    app.session_state["project"] = project.name
+    app.run()
+    app.switch_page(f"{page}.py").run()
+    assert not app.exception, app.exception
+    return app
+
+
+def metric(app, label):
+    return next(one.value for one in app.metric if one.label == label)
+
+
+def test_scores_offers_the_run_when_there_is_none(workspace, tmp_path):
+    project = make_pool(workspace, tmp_path, n=12)
+    add_pseudo(project)
+    app = opened("scores", project)
+    assert [button.label for button in app.button if "dynamics" in button.label] == ["Start the dynamics run"]
+
+
+def test_scores_shows_every_score_with_its_direction(workspace, tmp_path):
+    app = opened("scores", make_scored(workspace, tmp_path))
+    said = " ".join(caption.value for caption in app.caption)
+    for title in ("AUM", "DUAL", "EL2N", "Forgetting", "Mean probability", "Variability", "Entropy"):
+        assert f"**{title}**" in said
+    assert "Higher is easier." in said and "Higher is harder." in said
+    assert metric(app, "Images") == "120"
+
+
+def test_scores_of_older_pseudo_labels_say_so(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    add_pseudo(project, seed=4)
+    app = opened("scores", project)
+    assert "newer pseudo-labels" in app.warning[0].value
+
+
+def test_select_moves_with_the_slider_and_builds(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    app = opened("select", project)
+    assert metric(app, "Kept") == "36"
+    app.slider(key="select_ratio").set_value(0.9).run()
+    assert not app.exception and metric(app, "Kept") == "12"
+    next(button for button in app.button if button.label == "Build coreset").click().run()
+    assert not app.exception
+    assert project.latest("coreset").facts["n_kept"] == 12
+    assert len(list(project.exports_folder.glob("coreset-0001-kept-*.csv"))) == 1
+    app.selectbox(key="select_method").set_value("semi_dual_beta").run()
+    next(button for button in app.button if button.label == "Build coreset").click().run()
+    assert not app.exception and len(project.artifacts("coreset")) == 2
+    assert any("are kept by none" in caption.value for caption in app.caption)
+
+
+def test_an_impossible_choice_is_explained(workspace, tmp_path):
+    app = opened("select", make_scored(workspace, tmp_path))
+    app.checkbox(key="select_keep_human").set_value(True).run()
+    app.slider(key="select_ratio").set_value(0.95).run()
+    assert not app.exception and "labeled by a person" in app.error[0].value
+
+
+@pytest.mark.parametrize("method", ["cutoff", "top", "stratified", "random", "semi_dual_beta"])
+def test_every_method_has_its_controls(workspace, tmp_path, method):
+    app = opened("select", make_scored(workspace, tmp_path, n=60))
+    app.selectbox(key="select_method").set_value(method).run()
+    if [one for one in app.toggle if one.key == "select_own"]:
+        app.toggle(key="select_own").set_value(True).run()
+    assert not app.exception and not app.error
