@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -13,6 +11,7 @@ from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import freshness, quality_report, review, trust
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.kept import Kept
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.learning.quality import Share
 from semiprune_core.line import BY_KEY
@@ -36,17 +35,13 @@ LIGHTS = {
 }
 MOST_CELLS = 30  # up to so many classes the confusion matrix is drawn; beyond, the most frequent confusions are listed
 WATCH_SECONDS = 4
-_REPORTS: dict[Any, Report] = {}
+_REPORTS: Kept[Report] = Kept(16)
 
 
 def report_of(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, subset: str | None) -> Report:
     """The report, computed once per state of labels and pool."""
     key = (project.folder, run.artifact.hash, pool.hash, store.last_seq, subset)
-    if key not in _REPORTS:
-        while len(_REPORTS) >= 16:
-            _REPORTS.pop(next(iter(_REPORTS)))
-        _REPORTS[key] = quality_report.report(pool, run, store=store, subset=subset)
-    return _REPORTS[key]
+    return _REPORTS.get(key, lambda: quality_report.report(pool, run, store=store, subset=subset))
 
 
 def run_title(run: PseudoRun) -> str:
