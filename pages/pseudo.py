@@ -11,7 +11,6 @@ from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import freshness, quality_report, review, trust
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.kept import Kept
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.learning.quality import Share
 from semiprune_core.line import BY_KEY
@@ -35,13 +34,6 @@ LIGHTS = {
 }
 MOST_CELLS = 30  # up to so many classes the confusion matrix is drawn; beyond, the most frequent confusions are listed
 WATCH_SECONDS = 4
-_REPORTS: Kept[Report] = Kept(16)
-
-
-def report_of(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, subset: str | None) -> Report:
-    """The report, computed once per state of labels and pool."""
-    key = (project.folder, run.artifact.hash, pool.hash, store.last_seq, subset)
-    return _REPORTS.get(key, lambda: quality_report.report(pool, run, store=store, subset=subset))
 
 
 def run_title(run: PseudoRun) -> str:
@@ -274,7 +266,7 @@ def comparing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
         return
     second = st.selectbox("Compare with", others, format_func=run_title, key="pseudo_second")
     result = quality_report.compare(pool, run, second, uniform=store.uniform_labels())
-    reports = [report_of(project, pool, store, one, None) for one in (run, second)]
+    reports = [inspecting.report_of(project, pool, store, one, None) for one in (run, second)]
     st.metric("The two runs agree on", percent(result.agreement))
     rows = {}
     for one, title in zip(reports, ("This run", "The other"), strict=True):
@@ -335,7 +327,7 @@ def main() -> None:
         key="pseudo_view",
         label_visibility="collapsed",
     )
-    found = report_of(project, pool, store, run, subset)
+    found = inspecting.report_of(project, pool, store, run, subset)
     if view != "review":  # there the pictures come first
         numbers(found)
         trust_check(found, [quality_report.agreement(run, other) for other in others])
