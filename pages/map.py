@@ -233,7 +233,8 @@ def main() -> None:
         if not running:
             first_map(project)
         return
-    stale = [one for one in freshness.out_of_date(project) if one.artifact.kind == "map"]
+    pool = projects.pool(project)
+    stale = [one for one in freshness.out_of_date(project, pool) if one.artifact.kind == "map"]
     if stale:
         st.info(f"{stale[0].artifact.id}: {literal(stale[0].reason)}. Make it anew to see the change.")
     with st.popover("New map", icon=":material/add:"):
