@@ -42,6 +42,7 @@ WAY_WORDS = {
     "reference": "where they are (FiftyOne)",
 }
 CHOSEN = "export_coresets"
+FIRST = ("csv", "parquet", "jsonl", "paths", "imagefolder", "huggingface")  # the others follow by name
 SHOWN = 12  # exports in the history before "show all"
 
 
@@ -124,7 +125,7 @@ def how(contents: list[Content]) -> tuple[list[str], ExportOptions, int]:
     """Choose formats and their options; what that will write, in bytes."""
     names = st.pills(
         "Formats",
-        list(FORMATS),
+        [*FIRST, *(name for name in FORMATS if name not in FIRST)],
         selection_mode="multi",
         default=["csv"],
         format_func=FORMATS.title,
@@ -171,7 +172,7 @@ def _estimate(content: Content, name: str, options: ExportOptions) -> int:
 
 def first_rows(content: Content) -> None:
     with st.expander("The first rows", icon=":material/table:", expanded=True):
-        st.dataframe(preview(content).to_pandas(), hide_index=True, height=212)
+        st.dataframe(preview(content, 5).to_pandas(), hide_index=True)
 
 
 def watch(project: Project) -> bool:
@@ -256,7 +257,8 @@ def _proof(job: jobs.Job | None) -> None:
             st.error(f"Differs. {literal(result['difference'], 600)}", icon=":material/gpp_bad:")
         else:
             st.success(
-                f"Verified: {result.get('checked')} checks, the selection recomputed from its scores.",
+                f"Verified: {result.get('checked')} checks, the selection recomputed from its scores "
+                f"(asked {datetime.fromisoformat(job.created).astimezone():%d %b, %H:%M}).",
                 icon=":material/verified_user:",
             )
     else:

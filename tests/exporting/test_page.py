@@ -57,7 +57,7 @@ def test_it_says_how_many_labels_are_human_and_how_large_it_gets(project, select
         next(button.label for button in app.button if button.label.startswith("Export"))
         == "Export 1 coreset, about 9 kB"
     )
-    assert len(app.dataframe[0].value) == 8 and list(app.dataframe[0].value)[:2] == ["image_id", "path"]
+    assert len(app.dataframe[0].value) == 5 and list(app.dataframe[0].value)[:2] == ["image_id", "path"]
 
 
 def test_export_and_verify_from_the_page(project, select, supervised):
