@@ -30,6 +30,7 @@ from semiprune_core.exporting import (
 )
 from semiprune_core.line import BY_KEY
 from semiprune_core.methods import METHODS
+from semiprune_core.report import write_report
 from semiprune_core.results import CoresetRun
 from semiprune_core.selection import SELECTORS
 from semiprune_core.workspace import Project, Workspace
@@ -186,6 +187,19 @@ def watch(project: Project) -> bool:
     return bool(live)
 
 
+def report(project: Project) -> None:
+    """One page about the whole project, to send."""
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.markdown("**Report** :gray[One HTML page that opens offline and prints well.]", width="stretch")
+        written = sorted(project.exports_folder.glob("report-*.html"), key=lambda path: path.stat().st_mtime)
+        if written:
+            st.link_button("Download", urls.export(project.name, written[-1].name), icon=":material/download:")
+        if st.button("Write anew" if written else "Write it", key="export_report", icon=":material/description:"):
+            with st.spinner("Writing the report"):
+                write_report(project)
+            st.rerun()
+
+
 def history(project: Project) -> None:
     exports = list_exports(project)
     if not exports:
@@ -290,6 +304,7 @@ def main() -> None:
             submit_export(project, [run.artifact.id for run in chosen], formats, options)
             jobs.supervise(project.workspace)
             st.rerun()
+    report(project)
     history(project)
 
 

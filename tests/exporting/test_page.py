@@ -104,3 +104,10 @@ def test_a_proof_that_was_made_elsewhere_is_shown(project, select):
     job = submit_verify(project, list_exports(project)[0], immediate=True)
     assert job.result()["difference"] is None, job.log_tail()
     assert opened(project).success[0].value.startswith("Verified: ")
+
+
+def test_the_report_is_written_and_offered(project, select):
+    select()
+    app = press(opened(project), "Write it")
+    assert len(list(project.exports_folder.glob("report-*.html"))) == 1
+    assert any(button.label == "Write anew" for button in app.button)
