@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
+import secrets
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,10 +19,12 @@ from starlette.middleware import Middleware
 from streamlit import config
 
 from semiprune_core.jobs import supervise_forever
+from semiprune_core.learning import machine
 from semiprune_core.server import Access, studio_routes
 from semiprune_core.server.access import PASSWORD_VARIABLE, check_address
 from semiprune_core.workspace import Workspace
 
+log = logging.getLogger("semiprune")
 workspace = Workspace.open()
 password = os.environ.get(PASSWORD_VARIABLE) or None
 address = config.get_option("server.address")
@@ -29,6 +34,7 @@ check_address(address, password)
 @contextlib.asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     supervisor = asyncio.create_task(supervise_forever(workspace))
+    threading.Thread(target=machine.look, daemon=True).start()  # known by the time somebody opens the Train page
     try:
         yield
     finally:
@@ -37,9 +43,22 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
             await supervisor
 
 
+def on_script_error(error: Exception) -> bool:
+    """A defect of ours: the details go to the log under a number, the page gets a sentence."""
+    number = secrets.token_hex(3)
+    log.error("Page error %s", number, exc_info=error)
+    st.error(
+        f"Something went wrong on this page (error {number}). Nothing that was saved is lost. "
+        "Reload the page; if it comes back, look up the number in the app's log.",
+        icon=":material/error:",
+    )
+    return True
+
+
 app = st.App(
     Path(__file__).parent / "pages" / "main.py",
     lifespan=lifespan,
     routes=studio_routes(workspace),
+    on_script_error=on_script_error,
     middleware=[Middleware(Access, hosts=[address] if address else [], password=password)],
 )

@@ -10,7 +10,7 @@ from pages.parts.text import count, literal
 from semiprune_core import jobs, line
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.housekeeping import delete_project
-from semiprune_core.importing import ImportSettings
+from semiprune_core.importing import ImportSettings, can_repeat
 from semiprune_core.jobs import states
 from semiprune_core.pool import show_id
 from semiprune_core.sources.base import SourceSpec
@@ -44,10 +44,11 @@ def card(project: Project) -> None:
                 st.caption("No images yet.")
                 last = next(iter(jobs.list_jobs(project, "import")), None)
                 if last is not None:
-                    job_panel.ended(last, what="The import")
+                    again = can_repeat(project.workspace, ImportSettings.from_json(last.settings))
+                    job_panel.ended(last, what="The import", again=again)
             step = line.BY_KEY["pool"]
         else:
-            pool = projects.pool(project)
+            pool = project.pool()
             components.gallery(
                 [
                     components.Item(id=show_id(number), src=urls.picture(project.name, show_id(number)))

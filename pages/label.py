@@ -124,7 +124,7 @@ def head(project: Project, who: str) -> str:
 
 def main() -> None:
     project = projects.require("label")
-    store, pool = open_store(project), projects.pool(project)
+    store, pool = open_store(project), project.pool()
     who = annotator()
     if who is None or store.drawings.latest() is None:
         projects.title(BY_KEY["label"].title, BY_KEY["label"].purpose)

@@ -1,9 +1,235 @@
-"""Map."""
+"""Map: the pool as a map of look-alikes, coloured by anything known, linked to the images behind it."""
 
 from __future__ import annotations
 
-from pages.parts import project as projects
-from semiprune_core.line import BY_KEY
+from typing import Any
 
-projects.require("map")
-projects.title(BY_KEY["map"].title, BY_KEY["map"].purpose)
+import numpy as np
+import streamlit as st
+
+from pages.parts import image_list, inspecting, job_panel, urls, who
+from pages.parts import project as projects
+from pages.parts.image_dialog import open_image
+from pages.parts.text import count, literal
+from semiprune_core import freshness, jobs
+from semiprune_core.embeddings.features import FEATURES, available_features
+from semiprune_core.embeddings.maps import EmbeddingMap, MapSettings, inside, maps_of
+from semiprune_core.embeddings.reduce import REDUCERS
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.jobs import states
+from semiprune_core.labeling.classes import NEUTRAL, PALETTE
+from semiprune_core.line import BY_KEY
+from semiprune_core.map_view import MOST_COLOURS, STEPS, Column, Columns, columns_of
+from semiprune_core.pool import Pool
+from semiprune_core.records import BoolArray
+from semiprune_core.workspace import Project
+
+HEIGHT = 560
+NO_COLOUR, NO_SECOND = "Nothing", "None"
+
+
+def watch_jobs(project: Project) -> bool:
+    """Maps under way, and the last one if it did not end well; whether one is under way."""
+    found = jobs.list_jobs(project, "map")
+    running = [job for job in found if job.status().state not in states.OVER]
+    for job in running:
+        job_panel.show(job)
+    if found and not running:
+        job_panel.ended(found[0], what="The map")
+    return bool(running)
+
+
+def start(project: Project, settings: MapSettings) -> None:
+    title = f"{REDUCERS.title(settings.method)} of {FEATURES.title(settings.features)}"
+    jobs.submit(project, "map", settings.to_json(), title=f"Map: {title}")
+    st.rerun()
+
+
+def new_map(project: Project) -> None:
+    """Choose features and a method; the work goes on when the page is closed."""
+    available = available_features(project)
+    names = [name for name, missing in available.items() if not missing]
+    features = st.selectbox("Features", names, format_func=FEATURES.title, key="map_features")
+    for name, missing in available.items():
+        if missing:
+            st.caption(f"{FEATURES.title(name)}: {missing}.")
+    encoder = weights = ""
+    if features == "pretrained":
+        encoder = st.text_input(
+            "Encoder", "torchvision:resnet18", key="map_encoder", help="torchvision:NAME or timm:NAME"
+        )
+        weights = st.text_input("Weights", key="map_weights", placeholder="a .safetensors file; empty fetches them")
+    method = st.segmented_control(
+        "Method", list(REDUCERS), format_func=REDUCERS.title, default="umap", required=True, key="map_method"
+    )
+    st.caption(f"Takes {REDUCERS.facts(str(method))['pace']}; PCA is shown meanwhile.")
+    seed = st.number_input("Seed", 0, 2**31 - 1, 0, key="map_seed")
+    if st.button("Make the map", type="primary", key="map_start"):
+        try:
+            settings = MapSettings(
+                features=str(features), method=str(method), seed=int(seed), encoder=encoder, weights=weights
+            )
+            start(project, settings)
+        except SemiPruneError as error:
+            st.error(literal(str(error), 1000), icon=":material/error:")
+
+
+def first_map(project: Project) -> None:
+    """Nothing yet: one button for the best features at hand, the rest behind it."""
+    available = available_features(project)
+    best = next(name for name, missing in available.items() if not missing)
+    st.write(
+        "A map puts images that look alike to a model close together: classes, mistakes and odd ones out at a glance."
+    )
+    if st.button(f"Make a map of {FEATURES.title(best).lower()} features", type="primary", key="map_first"):
+        start(project, MapSettings(features=best))
+    with st.expander("Other features and methods", icon=":material/tune:"):
+        new_map(project)
+
+
+def colouring(columns: Columns) -> tuple[Column | None, list[int]]:
+    """Which column colours the map, and with many classes which of them are marked."""
+    titles = {NO_COLOUR: NO_COLOUR, **{one.key: one.title for one in columns.by_key.values()}}
+    first = next((key for key in ("pseudo", "human", "reference") if key in titles), NO_COLOUR)
+    key = st.selectbox(
+        "Colour", list(titles), format_func=titles.get, index=list(titles).index(first), key="map_colour", width=190
+    )
+    if key == NO_COLOUR:
+        return None, []
+    column = columns[str(key)]
+    if column.is_class and len(column.names) > MOST_COLOURS:
+        marked = st.multiselect(
+            "Mark classes",
+            range(len(column.names)),
+            format_func=lambda code: column.names[code],
+            max_selections=MOST_COLOURS,
+            key=f"map_marked_{key}",
+            width=260,
+        )
+        return column, list(marked)
+    return column, []
+
+
+def filters(project: Project, columns: Columns) -> tuple[list[dict[str, Any]], BoolArray | None]:
+    """What is shown: as the browser filters by codes, and as a mask (N,) by the same codes."""
+    base = f"{urls.base()}/projects/{project.name}/columns"
+    asked: list[dict[str, Any]] = []
+    mask: BoolArray | None = None
+    with st.popover("Filter", icon=":material/filter_alt:"):
+        for one in columns.by_key.values():
+            codes = np.frombuffer(columns.packed(one.key), dtype="<u2")
+            url = f"{base}/{one.key}?v={columns.version}"
+            if one.is_class:
+                wanted = st.multiselect(
+                    one.title, range(len(one.names)), format_func=lambda code, one=one: one.names[code],
+                    key=f"map_only_{one.key}",
+                )  # fmt: skip
+                if not wanted:
+                    continue
+                asked.append({"url": url, "codes": [int(code) for code in wanted]})
+                fits = np.isin(codes, wanted)
+            else:
+                low, high = one.span
+                if low == high:
+                    continue
+                span = st.slider(one.title, low, high, (low, high), key=f"map_span_{one.key}_{low:.6g}_{high:.6g}")
+                if span == (low, high):
+                    continue
+                least, most = (round((value - low) / (high - low) * STEPS) for value in span)
+                asked.append({"url": url, "low": least, "high": most})
+                fits = (codes >= least) & (codes <= most)
+            mask = fits if mask is None else mask & fits
+    if mask is not None:
+        st.caption(f"{int(mask.sum()):,} of {len(mask):,} shown")
+    return asked, mask
+
+
+def legend(project: Project, columns: Columns, column: Column | None, marked: list[int]) -> dict[str, Any] | None:
+    if column is None:
+        return None
+    said = column.legend()
+    if marked:
+        colours = [NEUTRAL] * len(column.names)
+        for place, code in enumerate(marked):
+            colours[code] = PALETTE[place]
+        said["colours"] = colours
+    url = f"{urls.base()}/projects/{project.name}/columns/{column.key}?v={columns.version}"
+    return {**said, "marked": marked, "url": url}
+
+
+def panel(project: Project, one: EmbeddingMap) -> dict[str, Any]:
+    facts = one.artifact.facts
+    note = f"{facts['n_placed']:,} images"
+    if facts["n_placed"] < facts["n_images"]:
+        note = f"a random sample of {facts['n_placed']:,} of {facts['n_images']:,} images"
+    url = f"{urls.base()}/projects/{project.name}/maps/{one.artifact.id}/points?h={one.artifact.hash[:16]}"
+    return {"key": one.artifact.id, "url": url, "title": one.title, "note": note}
+
+
+@st.fragment
+def explore(project: Project, pool: Pool, found: list[EmbeddingMap]) -> None:
+    """The map, and below it the gallery of what was drawn around. Only this part runs anew after a lasso."""
+    columns = columns_of(project, pool)
+    titles = {one.artifact.id: f"{one.title} · {one.artifact.id}" for one in found}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        first = st.selectbox("Map", list(titles), format_func=titles.get, key="map_first_map", width=280)
+        rest = [NO_SECOND, *(name for name in titles if name != first)]
+        second = NO_SECOND
+        if len(rest) > 1:
+            second = st.selectbox(
+                "Beside it", rest, format_func=lambda n: titles.get(n, n), key="map_second", width=220
+            )
+        column, marked = colouring(columns)
+        asked, mask = filters(project, columns)
+    by_id = {one.artifact.id: one for one in found}
+    shown = [by_id[str(name)] for name in (first, second) if name in by_id]
+    data = {
+        "panels": [panel(project, one) for one in shown],
+        "colour": legend(project, columns, column, marked),
+        "filters": asked,
+        "version": columns.version,
+        "base": f"{urls.base()}/projects/{project.name}",
+        "height": HEIGHT if len(shown) == 1 else 460,
+        "highlight": [],
+    }
+    line, opened = inspecting.point_map(data, key="map_view")
+    if opened:
+        open_image(project, pool, opened)
+    selection(project, pool, by_id, line, mask)
+
+
+def selection(
+    project: Project, pool: Pool, by_id: dict[str, EmbeddingMap], line: dict[str, Any] | None, mask: BoolArray | None
+) -> None:
+    if not line or line.get("key") not in by_id:
+        st.caption(
+            "Draw around points to see their images below. Hover to see one, click to open it, scroll to zoom, "
+            "double click for the whole map. Keys: L lasso, B box, M move, + and -, Esc."
+        )
+        return
+    points = by_id[line["key"]].points()
+    limited = None if mask is None else mask[: len(points)]
+    positions = inside(points, line["corners"], limited)
+    st.markdown(f"**{count(len(positions), 'image')} selected**")
+    image_list.show(project, pool, positions, key="map_selected", given="Pool order")
+
+
+def main() -> None:
+    project = projects.require("map")
+    who.recall()
+    projects.title(BY_KEY["map"].title, BY_KEY["map"].purpose)
+    running = watch_jobs(project)
+    found = maps_of(project)
+    if not found:
+        if not running:
+            first_map(project)
+        return
+    stale = [one for one in freshness.out_of_date(project) if one.artifact.kind == "map"]
+    if stale:
+        st.info(f"{stale[0].artifact.id}: {literal(stale[0].reason)}. Make it anew to see the change.")
+    with st.popover("New map", icon=":material/add:"):
+        new_map(project)
+    explore(project, project.pool(), found)
+
+
+main()

@@ -7,10 +7,11 @@ import streamlit as st
 
 from pages.parts import charts, components, import_form, job_panel, urls
 from pages.parts import project as projects
+from pages.parts.image_dialog import open_image
 from pages.parts.text import count, duration, literal, size
 from semiprune_core import jobs
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.importing import ImportSettings
+from semiprune_core.importing import ImportSettings, can_repeat
 from semiprune_core.jobs import states
 from semiprune_core.pool import Pool, Segment, show_id
 from semiprune_core.pool_view import PoolFilter, PoolSummary, filter_positions
@@ -27,7 +28,8 @@ def watch_imports(project: Project) -> None:
         if job.status().state not in states.OVER:
             job_panel.show(job)
     if found and found[0].status().state in states.OVER:
-        job_panel.ended(found[0], what="The import")
+        again = can_repeat(project.workspace, ImportSettings.from_json(found[0].settings))
+        job_panel.ended(found[0], what="The import", again=again)
 
 
 def facts(summary: PoolSummary) -> None:
@@ -38,26 +40,6 @@ def facts(summary: PoolSummary) -> None:
         st.metric("Duplicates", f"{summary.n_duplicates:,}", help="Images whose pixels equal those of an earlier one.")
         st.metric("Problems", f"{summary.n_problems:,}", help="Files that could not be used; see the tab Problems.")
         st.metric("Originals", size(summary.file_bytes))
-
-
-@st.dialog("Image", width="large")
-def open_image(project: Project, pool: Pool, image_id: str) -> None:
-    position = int(pool.positions([int(image_id, 16)])[0])
-    row = pool.facts([position])[0]
-    components.picture(
-        urls.picture(project.name, image_id, "original"),
-        key=f"large_{image_id}",
-        alt=row["path"],
-        fallback=urls.picture(project.name, image_id),
-    )
-    st.code(row["path"], language=None)
-    words = [f"{row['width']} x {row['height']} px", str(row["format"]), str(row["mode"]), size(row["file_bytes"])]
-    words += [row["split"]] + ([f"corrupted: {row['corruption']}"] if row["corruption"] else [])
-    words += [row["converted"]] if row["converted"] else []
-    if row["label"] is not None:
-        st.markdown(f"Reference label: **{literal(row['label'])}**")
-    st.caption(literal(" · ".join(words), 400))
-    st.caption(f"Image id `{image_id}`")
 
 
 def gallery(project: Project, pool: Pool) -> None:
@@ -195,8 +177,8 @@ def main() -> None:
             st.write("No images yet. Choose where they are.")
             add_images(project)
         return
-    pool = projects.everything(project)
-    summary = projects.summary(project)
+    pool = project.everything()
+    summary = projects.summary(pool)
     facts(summary)
     tabs = st.tabs(["Gallery", "Classes", "Sizes and formats", "Problems", "Imports", "Add images"])
     for tab, draw in zip(

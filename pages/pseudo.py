@@ -1,9 +1,358 @@
-"""Pseudo-labels."""
+"""Pseudo-labels: how good they are and how sure that is, where they go wrong, and mending them on the spot."""
 
 from __future__ import annotations
 
-from pages.parts import project as projects
-from semiprune_core.line import BY_KEY
+from typing import Any
 
-projects.require("pseudo")
-projects.title(BY_KEY["pseudo"].title, BY_KEY["pseudo"].purpose)
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.parts import image_list, inspect_charts, inspecting, labeling_elements, who
+from pages.parts import project as projects
+from pages.parts.text import count, literal
+from semiprune_core import freshness, quality_report, review, trust
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.labeling import LabelStore, open_store
+from semiprune_core.learning.quality import Share
+from semiprune_core.line import BY_KEY
+from semiprune_core.pool import Pool
+from semiprune_core.quality_report import Report
+from semiprune_core.results import PseudoRun
+from semiprune_core.server import review_queue
+from semiprune_core.workspace import Project
+
+VIEWS = {
+    "quality": ":material/verified: Quality",
+    "classes": ":material/bar_chart: Classes",
+    "confusion": ":material/grid_on: Confusion",
+    "review": ":material/rate_review: Review",
+    "compare": ":material/compare_arrows: Compare runs",
+}
+LIGHTS = {
+    "green": (st.success, ":material/check_circle:"),
+    "amber": (st.warning, ":material/warning:"),
+    "red": (st.error, ":material/dangerous:"),
+}
+MOST_CELLS = 30  # up to so many classes the confusion matrix is drawn; beyond, the most frequent confusions are listed
+WATCH_SECONDS = 4
+_REPORTS: dict[Any, Report] = {}
+
+
+def report_of(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, subset: str | None) -> Report:
+    """The report, computed once per state of labels and pool."""
+    key = (project.folder, run.artifact.hash, pool.hash, store.last_seq, subset)
+    if key not in _REPORTS:
+        while len(_REPORTS) >= 16:
+            _REPORTS.pop(next(iter(_REPORTS)))
+        _REPORTS[key] = quality_report.report(pool, run, store=store, subset=subset)
+    return _REPORTS[key]
+
+
+def run_title(run: PseudoRun) -> str:
+    """A run in a few words: algorithm, labels, seed."""
+    settings, facts = run.artifact.settings, run.artifact.facts
+    name = str(settings.get("algorithm", "run"))
+    return f"{run.artifact.id} · {name} · {facts['n_human']:,} labels · seed {run.artifact.manifest['seed']}"
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.1f}%"
+
+
+def interval(share: Share) -> str:
+    return f"{percent(share.low)} to {percent(share.high)}"
+
+
+@st.fragment(run_every=WATCH_SECONDS)
+def stale_notice(project: Project, pool: Pool) -> None:
+    """What is out of date after corrections, and one button to mend it. Looks again by itself: the deck saves alone."""
+    stale = freshness.out_of_date(project, pool)
+    if not stale:
+        return
+    with st.container(border=True):
+        words = "; ".join(f"**{one.title}** ({one.artifact.id}): {one.reason}" for one in stale)
+        st.markdown(f":material/update: Out of date. {words}.")
+        if st.button("Bring up to date", key="pseudo_update", icon=":material/refresh:"):
+            try:
+                job = freshness.bring_up_to_date(project)
+            except SemiPruneError as error:
+                st.error(literal(str(error), 1000), icon=":material/error:")
+            else:
+                st.toast(f"{literal(job.title)} is under way; it goes on when this page is closed.")
+
+
+def trust_check(found: Report, agreements: list[float]) -> None:
+    judged = trust.judge(found, agreements)
+    say, icon = LIGHTS[judged.level]
+    marks = {"green": ":green[●] green:", "amber": ":orange[●] amber:", "red": ":red[●] red:"}
+    lines = [f"- {marks[reason.level]} {literal(reason.sentence, 400)}" for reason in judged.reasons]
+    say("\n".join([f"**{literal(judged.verdict, 400)}**", "", *lines]), icon=icon)
+
+
+def numbers(found: Report) -> None:
+    with st.container(horizontal=True, gap="medium"):
+        if found.held_out is not None:
+            share = found.held_out.accuracy
+            st.metric(
+                "Held-out accuracy",
+                percent(share.value),
+                delta=f"{interval(share)}, n = {share.n}",
+                delta_color="off",
+                delta_arrow="off",
+                help=f"Measured on {found.held_out.measured_on} The range is the 95% Wilson interval.",
+            )
+        known = found.reference
+        if known is not None:
+            note = f"Against the reference labels of {known.n:,} images that no person labeled."
+            st.metric("Reference accuracy", percent(known.accuracy), help=note)
+            st.metric(
+                "Balanced accuracy", percent(known.balanced_accuracy), help="Mean over classes of the share found."
+            )
+            st.metric("NMI", percent(known.nmi), help="Normalised mutual information with the reference classes.")
+            st.metric("ARI", percent(known.ari), help="Adjusted Rand index against the reference classes.")
+    if found.held_out is not None:
+        st.caption(literal(f"Measured on {found.held_out.measured_on}", 400))
+    else:
+        st.info(
+            "No labels were held out from this run, so nothing measures it without reference labels. "
+            "Train again with some held out.",
+            icon=":material/info:",
+        )
+
+
+def quality(found: Report) -> None:
+    held = found.held_out
+    left, right = st.columns(2)
+    with left:
+        st.markdown("**How sure the model is**")
+        model = ~found.run.labels().human_mask
+        st.plotly_chart(inspect_charts.confidences(np.asarray(found.run.confidence())[model]), key="pseudo_histogram")
+    with right:
+        st.markdown("**Is it right as often as it says?**")
+        if held is not None:
+            st.plotly_chart(inspect_charts.reliability(held.bins), key="pseudo_reliability")
+        else:
+            st.caption("Held-out labels would tell.")
+    if held is None:
+        return
+    st.caption(f"Expected calibration error {percent(held.ece)}. A large dot is many held-out labels.")
+    st.markdown("**Class by class**")
+    st.plotly_chart(
+        inspect_charts.accuracy_per_class(found.class_names, held.per_class, held.accuracy), key="pseudo_per_class"
+    )
+    more = quality_report.labels_to_halve(held.accuracy)
+    st.markdown(f"To halve the overall interval, about **{more:,} more held-out labels** are needed at this accuracy.")
+    rows = []
+    for name, share in zip(found.class_names, held.per_class, strict=True):
+        rows.append(
+            {
+                "Class": name,
+                "Accuracy": None if share is None else share.value,
+                "Low": None if share is None else share.low,
+                "High": None if share is None else share.high,
+                "Held-out labels": None if share is None else share.n,
+                "More to halve": None if share is None else quality_report.labels_to_halve(share),
+            }
+        )
+    share_format = st.column_config.NumberColumn(format="percent")
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        column_config=dict.fromkeys(("Accuracy", "Low", "High"), share_format),
+    )
+    st.caption(
+        "“More to halve” counts held-out labels of that class. "
+        "A class without numbers has fewer than five held-out labels."
+    )
+
+
+def classes(found: Report) -> None:
+    odd = [row for row in found.classes if row.verdict]
+    for row in odd[:8]:
+        words = "got no image at all" if row.verdict == "none" else f"got {row.verdict} images"
+        st.warning(
+            f"**{literal(row.name)}** {words}: {row.n_pseudo:,}"
+            + (f", {row.low:,.0f} to {row.high:,.0f} expected." if row.low is not None else "."),
+            icon=":material/warning:",
+        )
+    if not odd:
+        st.caption("Every class got about as many images as the random human labels lead us to expect.")
+    st.plotly_chart(inspect_charts.distribution(found.classes), key="pseudo_distribution")
+    st.dataframe(
+        pd.DataFrame(
+            [
+                {
+                    "Class": row.name,
+                    "Pseudo-labels": row.n_pseudo,
+                    "Human labels": row.n_human,
+                    "Expected": None if row.expected is None else round(row.expected),
+                    "Low": None if row.low is None else round(row.low),
+                    "High": None if row.high is None else round(row.high),
+                    "Reference": row.n_reference,
+                    "Remark": row.verdict,
+                }
+                for row in found.classes
+            ]
+        ),
+        hide_index=True,
+    )
+
+
+def confusion(project: Project, pool: Pool, found: Report) -> None:
+    known = found.reference
+    if known is None:
+        st.info(
+            "A confusion matrix needs reference labels of images that no person labeled. This pool has none; "
+            "the class-by-class accuracy on held-out labels stands under Quality.",
+            icon=":material/info:",
+        )
+        return
+    mask = None if found.subset == "All images" else quality_report.tagged_subsets(pool)[found.subset]
+    names = known.names
+    if len(names) <= MOST_CELLS:
+        chosen = inspecting.confusion(
+            names, known.confusion.tolist(), key="pseudo_matrix", chosen=st.session_state.get("pseudo_cell")
+        )
+        st.session_state["pseudo_cell"] = chosen
+        st.caption("Blue is right, orange is wrong; strength is the share of the row. Click a cell to see its images.")
+    else:
+        chosen = frequent_confusions(names, known.confusion)
+    if chosen is None:
+        return
+    true_name, model_name = names[chosen[0]], names[chosen[1]]
+    positions = quality_report.confused(pool, found.run, true_name, model_name, mask)
+    st.markdown(
+        f"**{literal(true_name)}**, called **{literal(model_name)}** by the model: {count(len(positions), 'image')}"
+    )
+    image_list.show(project, pool, positions, key="pseudo_confused", given="Least sure first")
+
+
+def frequent_confusions(names: tuple[str, ...], table: np.ndarray) -> tuple[int, int] | None:
+    """Too many classes for a matrix: the most frequent confusions as a list to choose from."""
+    wrong = table.copy()
+    np.fill_diagonal(wrong, 0)
+    order = np.argsort(-wrong, axis=None, kind="stable")[:50]
+    pairs = [(int(flat) // len(names), int(flat) % len(names)) for flat in order if wrong.flat[flat]]
+    rows = pd.DataFrame(
+        [{"True class": names[a], "Model says": names[b], "Images": int(table[a, b])} for a, b in pairs]
+    )
+    st.caption(f"{len(names)} classes are too many for a matrix. The 50 most frequent confusions; choose one.")
+    event = st.dataframe(rows, hide_index=True, on_select="rerun", selection_mode="single-row", key="pseudo_pairs")
+    return pairs[event.selection.rows[0]] if event.selection.rows else None
+
+
+def reviewing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, others: list[PseudoRun]) -> None:
+    """Doubtful images first: one by one with the model's answer as the suggestion, or as a gallery."""
+    found = review_queue.kept_signals(project, run, others)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        way = st.segmented_control(
+            "Look at", ["One by one", "Gallery"], default="One by one", required=True, key="review_way"
+        )
+        titles = {"all": "All signals of doubt", **{name: review.SIGNALS[name] for name in found}}
+        signal = st.selectbox("Order by", list(titles), format_func=titles.get, key="review_signal", width=220)
+    st.caption(
+        "Enter accepts the model's answer, a class key corrects it. Both are a person's labels from then on; because "
+        "the answer was in view, they never count towards the held-out accuracy."
+    )
+    newest = run.artifact.id == project.artifacts("pseudo")[-1].id
+    if way == "One by one" and newest:
+        annotator = who.name()
+        if annotator is None:
+            who.ask("review")
+            return
+        queue = "doubt" if signal == "all" else f"doubt_{signal}"
+        labeling_elements.deck(project, store, annotator=annotator, queue=queue)
+        return
+    if not newest:
+        st.caption("One by one, the newest run is reviewed; this is an older one.")
+    labeled = np.flatnonzero(review.human_labels(pool, run, store) >= 0)
+    ordered = review.doubt(found, use=None if signal == "all" else (str(signal),), leave_out=labeled)
+    image_list.show(project, pool, ordered.order, key="review", given="Most doubtful first")
+
+
+def comparing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, others: list[PseudoRun]) -> None:
+    if not others:
+        st.info(
+            "There is one run only. Train with another algorithm, budget or seed to compare.", icon=":material/info:"
+        )
+        return
+    second = st.selectbox("Compare with", others, format_func=run_title, key="pseudo_second")
+    result = quality_report.compare(pool, run, second, uniform=store.uniform_labels())
+    reports = [report_of(project, pool, store, one, None) for one in (run, second)]
+    st.metric("The two runs agree on", percent(result.agreement))
+    rows = {}
+    for one, title in zip(reports, ("This run", "The other"), strict=True):
+        held, known = one.held_out, one.reference
+        rows[title] = {
+            "Run": run_title(one.run),
+            "Held-out accuracy": "unknown"
+            if held is None
+            else f"{percent(held.accuracy.value)} ({interval(held.accuracy)})",
+            "Calibration error": "unknown" if held is None else percent(held.ece),
+            **(
+                {}
+                if known is None
+                else {
+                    "Reference accuracy": percent(known.accuracy),
+                    "Balanced accuracy": percent(known.balanced_accuracy),
+                    "NMI": percent(known.nmi),
+                    "ARI": percent(known.ari),
+                }
+            ),
+        }
+    st.dataframe(pd.DataFrame(rows))
+    if result.n_common:
+        st.caption(
+            f"On {count(result.n_common, 'held-out label')} that neither saw, this run alone was right "
+            f"{result.only_first} times, the other alone {result.only_second} times."
+        )
+    with st.expander("Class by class"):
+        st.dataframe(pd.DataFrame(result.counts, columns=["Class", "This run", "The other"]), hide_index=True)
+    st.markdown(f"**Where they differ**: {count(len(result.differ), 'image')}")
+    image_list.show(project, pool, result.differ, key="pseudo_differ", given="Surest disagreement first")
+
+
+def main() -> None:
+    project = projects.require("pseudo")
+    who.recall()
+    projects.title(BY_KEY["pseudo"].title, BY_KEY["pseudo"].purpose)
+    store, whole = open_store(project), project.pool()
+    runs = [PseudoRun(artifact) for artifact in reversed(project.artifacts("pseudo"))]
+    subsets = quality_report.tagged_subsets(whole)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        run = runs[0]
+        if len(runs) > 1:
+            run = st.selectbox("Run", runs, format_func=run_title, key="pseudo_run", width=380)
+        subset = None
+        if subsets:
+            chosen = st.selectbox("Images", ["All images", *subsets], key="pseudo_subset", width=240)
+            subset = None if chosen == "All images" else chosen
+    pool = quality_report.on_run(whole, run)
+    others = [one for one in runs if one.artifact.id != run.artifact.id]
+    stale_notice(project, whole)
+    found = report_of(project, pool, store, run, subset)
+    numbers(found)
+    trust_check(found, [quality_report.agreement(run, other) for other in others])
+    view = st.segmented_control(
+        "View",
+        list(VIEWS),
+        format_func=VIEWS.get,
+        default="quality",
+        required=True,
+        key="pseudo_view",
+        label_visibility="collapsed",
+    )
+    if view == "quality":
+        quality(found)
+    elif view == "classes":
+        classes(found)
+    elif view == "confusion":
+        confusion(project, pool, found)
+    elif view == "review":
+        reviewing(project, pool, store, run, others)
+    else:
+        comparing(project, pool, store, run, others)
+
+
+main()

@@ -14,7 +14,7 @@ from semiprune_core.line import BY_KEY
 def main() -> None:
     project = projects.require("train")
     projects.title(BY_KEY["train"].title, BY_KEY["train"].purpose)
-    data = training.training_data(project, projects.pool(project))
+    data = training.training_data(project, project.pool())
     runs = training.list_runs(project)
     active = [run for run in runs if not run.status.is_over]
     training_result.note_changes(project, runs, data)

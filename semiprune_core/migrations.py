@@ -31,7 +31,9 @@ def migration(to: int) -> Callable[[Callable[[Path], None]], Callable[[Path], No
 def migrate(folder: Path) -> None:
     """Bring ``folder`` to the current schema."""
     config = files.read_json(folder / "project.json")
-    schema = int(config["schema"])
+    if not isinstance(config, dict) or not isinstance(config.get("schema"), int):
+        raise WorkspaceError(f"{folder / 'project.json'} is damaged: it names no schema. Restore it from a backup.")
+    schema = config["schema"]
     current = FIRST + len(STEPS)
     if schema > current:
         raise WorkspaceError(

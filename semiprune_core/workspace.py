@@ -13,6 +13,7 @@ $SEMIPRUNE_HOME/                 default ./workspace
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import secrets
@@ -101,7 +102,10 @@ class Workspace:
             raise WorkspaceError(f"There is no project '{shown(name)}'. Known: {known}.", code="NO_PROJECT")
         folder = self.root / name
         migrations.migrate(folder)
-        return Project(folder, files.read_json(folder / PROJECT))
+        config = files.read_json(folder / PROJECT)
+        if not {"name", "title", "pool"} <= set(config):
+            raise WorkspaceError(f"{folder / PROJECT} is damaged: values are missing. Restore it from a backup.")
+        return Project(folder, config)
 
     def create(self, title: str, *, name: str | None = None, pool: PoolSettings | None = None) -> Project:
         """Make an empty project. Its ``name`` (folder) comes from the title unless given."""
@@ -208,15 +212,26 @@ class Project:
 
     def everything(self) -> Pool:
         """All imported images, every split."""
-        segments = self.artifacts("pool")
-        if not segments:
-            raise MissingStepError(f"Project '{self.name}' has no images yet. Import some on the Pool page first.")
-        return open_pool(segments)
+        return _opened(self._segments(), None)
 
     def pool(self) -> Pool:
         """The images to label, train on and prune."""
-        return self.everything().split("pool")
+        return _opened(self._segments(), "pool")
 
     def test_set(self) -> Pool:
         """The images kept for testing; may be empty."""
-        return self.everything().split("test")
+        return _opened(self._segments(), "test")
+
+    def _segments(self) -> tuple[tuple[Path, str], ...]:
+        found = self.artifacts("pool")
+        if not found:
+            raise MissingStepError(f"Project '{self.name}' has no images yet. Import some on the Pool page first.")
+        return tuple((artifact.folder, artifact.hash) for artifact in found)
+
+
+@functools.lru_cache(maxsize=24)
+def _opened(segments: tuple[tuple[Path, str], ...], split: str | None) -> Pool:
+    """A pool, opened once per content: the hashes tell a new project from a deleted one of the same name."""
+    if split is not None:
+        return _opened(segments, None).split(split)
+    return open_pool([artifacts.open_artifact(folder) for folder, _ in segments])

@@ -46,7 +46,7 @@ def test_sample_reference_train_and_jobs(capsys, workspace, tmp_path):
     assert (job["id"], job["state"]) == (found["job"], "done")
     assert "30 labels" in run(capsys, "jobs", "log", job["id"])[1]
     assert run(capsys, "jobs", "resume", job["id"])[0] == 1
-    assert answer(capsys, "projects")[0]["done"] == ["pool", "train"]
+    assert answer(capsys, "projects")[0]["done"] == ["pool", "label", "train"]
 
 
 def test_labels_go_out_and_come_back(capsys, workspace, tmp_path):
@@ -75,7 +75,7 @@ def test_labels_go_out_and_come_back(capsys, workspace, tmp_path):
         (["train", "bars", "--resume"], "no interrupted run"),
         (["train", "bars", "--device", "cpu"], "Training needs at least two classes"),
         (["labels", "reference", "bars"], "Draw the subset to label first"),
-        (["labels", "import", "bars"], "needs a FILE"),
+        (["labels", "import", "bars"], "needs a file"),
         (["labels", "import", "bars", "nowhere.csv"], "cannot be read"),
         (["sample", "bars", "--fraction", "2"], "fraction must be"),
         (["jobs", "stop"], "Which job?"),
@@ -99,7 +99,7 @@ def test_an_estimate_starts_no_run(capsys, workspace, tmp_path):
 @pytest.mark.fault
 def test_ctrl_c_stops_with_a_checkpoint_and_resume_goes_on(capsys, workspace, tmp_path):
     project = small_project(workspace, tmp_path)
-    long = [word.replace("epochs=2", "epochs=300") for word in SHORT]
+    long = [word.replace("epochs=2", "epochs=60") for word in SHORT]
     child = subprocess.Popen(
         [sys.executable, "-m", "semiprune_core", "train", "bars", "--device", "cpu", *long],
         cwd=ROOT,

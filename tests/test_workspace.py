@@ -107,3 +107,11 @@ def test_an_interrupted_migration_goes_on_where_it_stopped(workspace, monkeypatc
 def test_slugs_are_short_and_plain():
     assert slug_of("A" * 200) == "a" * 64
     assert slug_of("x--y  z") == "x-y-z"
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"schema": 1}', '{"schema": "1", "name": "a"}', "null"])
+def test_a_project_file_of_the_wrong_shape_is_named(workspace, text):
+    project = workspace.create("Photos")
+    (project.folder / "project.json").write_text(text)
+    with pytest.raises(WorkspaceError, match="damaged"):
+        workspace.project("photos")

@@ -42,12 +42,40 @@ class Item:
     badge: str = ""
     color: str = ""
     hint: str = ""
+    value: float | None = None
+    """A share in [0, 1], drawn as a thin bar below the picture: the confidence."""
+    badges: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a choosing gallery says: the ids that are selected, and the one that was just opened."""
+
+    ids: tuple[str, ...]
+    opened: str | None
 
 
 def gallery(items: Sequence[Item], *, key: str, cell: int = 120, one_row: bool = False) -> str | None:
     """A grid of pictures (``one_row``: as many as fit); returns the id of the one that was just opened."""
     data = {"items": [asdict(item) for item in items], "cell": cell, "mode": "open", "one_row": one_row}
     return _gallery(key=key, data=data, on_opened_change=_ignore).opened
+
+
+def chooser(items: Sequence[Item], *, key: str, cell: int = 120, round: str = "") -> Chosen:
+    """A grid of pictures to select from: click or space selects, shift extends, double click or Enter opens.
+
+    A new ``round`` begins with nothing selected.
+    """
+    data = {
+        "items": [asdict(item) for item in items],
+        "cell": cell,
+        "mode": "select",
+        "one_row": False,
+        "round": round,
+    }
+    result = _gallery(key=key, data=data, on_opened_change=_ignore, on_selected_change=_ignore)
+    shown = {item.id for item in items}
+    return Chosen(tuple(one for one in result.selected or () if one in shown), result.opened)
 
 
 def picture(src: str, *, key: str, alt: str = "", fallback: str = "") -> None:

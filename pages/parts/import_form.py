@@ -12,8 +12,10 @@ from pages.parts import project as projects
 from pages.parts.text import literal, size
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.server import browser_token
+from semiprune_core.server.uploads import folder_of
 from semiprune_core.sources import datasets, manifest
 from semiprune_core.sources.base import SourceSpec
+from semiprune_core.sources.uploads import uploaded_source
 
 WAYS = {
     "upload": (":material/upload: Upload", "A ZIP, an .npz, images or a folder from your computer."),
@@ -73,17 +75,14 @@ def _upload(key: str) -> SourceSpec | None:
     arrived = st.session_state.get(f"{key}_arrived")
     if not arrived:
         return None
-    folder = space.uploads_folder / arrived["upload"]
-    if not folder.is_dir():
+    if not (space.uploads_folder / str(arrived["upload"])).is_dir():  # imported or cleared meanwhile
         return None
     st.caption(
         f"Ready: {literal(arrived['name'])}"
         + (f" and {arrived['n'] - 1:,} more" if arrived["n"] > 1 else "")
         + f", {size(arrived['bytes'])}"
     )
-    suffix = Path(arrived["name"]).suffix.lower() if arrived["n"] == 1 else ""
-    kind = {".zip": "zip", ".npz": "npz"}.get(suffix)
-    return SourceSpec(kind, str(folder / "files" / "0")) if kind else SourceSpec("uploads", str(folder))
+    return uploaded_source(folder_of(space, str(arrived["upload"])))
 
 
 def _folder(key: str) -> SourceSpec | None:

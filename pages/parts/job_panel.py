@@ -52,8 +52,8 @@ def _sentence(status: JobStatus) -> str:
     return " · ".join(parts)
 
 
-def ended(job: Job, *, what: str) -> None:
-    """What became of a job that did not end well, and what can be done."""
+def ended(job: Job, *, what: str, again: bool = True) -> None:
+    """What became of a job that did not end well, and what can be done (``again``: whether a retry has a chance)."""
     status = job.status()
     if status.state == states.FAILED:
         st.error(f"{what} failed. {literal(status.message or '', 1000)}", icon=":material/error:")
@@ -64,7 +64,7 @@ def ended(job: Job, *, what: str) -> None:
     else:
         return
     with st.container(horizontal=True):
-        if st.button("Try again", key=f"again_{job.id}", icon=":material/replay:"):
+        if again and st.button("Try again", key=f"again_{job.id}", icon=":material/replay:"):
             try:
                 job.resume()
             except SemiPruneError as error:

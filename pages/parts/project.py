@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 
 import streamlit as st
 
-from semiprune_core import artifacts, line
-from semiprune_core.pool import Pool, open_pool
+from semiprune_core import line
+from semiprune_core.pool import Pool
 from semiprune_core.pool_view import PoolSummary, pool_summary
 from semiprune_core.workspace import Project, Workspace
 
@@ -61,30 +60,7 @@ def title(text: str, purpose: str) -> None:
     st.caption(purpose)
 
 
-def everything(project: Project) -> Pool:
-    """The project's images, every split, opened once per state of its pool."""
-    return _opened(project.artifacts_folder, tuple(segment.id for segment in project.artifacts("pool")))
-
-
-def pool(project: Project) -> Pool:
-    return _split(project.artifacts_folder, tuple(segment.id for segment in project.artifacts("pool")), "pool")
-
-
-def summary(project: Project) -> PoolSummary:
-    """The pool's numbers, counted once per state of it."""
-    return _summary(project.artifacts_folder, tuple(segment.id for segment in project.artifacts("pool")))
-
-
 @functools.lru_cache(maxsize=8)
-def _summary(folder: Path, segment_ids: tuple[str, ...]) -> PoolSummary:
-    return pool_summary(_opened(folder, segment_ids))
-
-
-@functools.lru_cache(maxsize=8)
-def _opened(folder: Path, segment_ids: tuple[str, ...]) -> Pool:
-    return open_pool([artifacts.open_artifact(folder / segment) for segment in segment_ids])
-
-
-@functools.lru_cache(maxsize=8)
-def _split(folder: Path, segment_ids: tuple[str, ...], split: str) -> Pool:
-    return _opened(folder, segment_ids).split(split)
+def summary(pool: Pool) -> PoolSummary:
+    """A pool's numbers, counted once."""
+    return pool_summary(pool)

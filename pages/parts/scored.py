@@ -27,7 +27,7 @@ SHORT = {"mean_prob": "mean", "variability": "deviation", "forgetting": "forgott
 
 def view(project: Project, scores: ScoreRun) -> ScoreView:
     """The scores opened for looking at, once per artifact."""
-    pool = projects.pool(project)
+    pool = project.pool()
     key = (project.artifacts_folder, scores.artifact.id, pool.hash)
     return _opened(*key)
 
@@ -35,7 +35,7 @@ def view(project: Project, scores: ScoreRun) -> ScoreView:
 @functools.lru_cache(maxsize=4)
 def _opened(folder: Path, scores_id: str, pool_hash: str) -> ScoreView:
     project = projects.workspace().project(folder.parent.name)
-    return open_view(project, ScoreRun(project.artifact(scores_id)), projects.pool(project))
+    return open_view(project, ScoreRun(project.artifact(scores_id)), project.pool())
 
 
 def tell_if_out_of_date(project: Project, scores: ScoreRun, *, what: str) -> bool:

@@ -118,7 +118,7 @@ def learning(found: Curves, class_names: tuple[str, ...], key: str) -> None:
 def buttons(job: Job, status: JobStatus) -> None:
     with st.container(horizontal=True, width="content"):
         if not status.is_over and st.button(
-            "Stop", key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
+            "Stop training", key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
         ):
             job.stop()
             st.rerun(scope="fragment")

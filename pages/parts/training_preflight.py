@@ -7,7 +7,6 @@ import shutil
 import psutil
 import streamlit as st
 
-from pages.parts import project as projects
 from pages.parts.text import count, duration, literal, size
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job, states
@@ -37,7 +36,7 @@ def draw(
         st.markdown("**Pre-flight**")
         try:
             place = machine.places(device)
-            key = preflight.trial_key(settings, place, projects.pool(project).hash, len(data.per_class))
+            key = preflight.trial_key(settings, place, project.pool().hash, len(data.per_class))
             job = preflight.find_trial(project, key)
             if job is None and idle:
                 job = preflight.start_trial(project, settings, data, device=device)
@@ -50,6 +49,9 @@ def draw(
             _wait(job)
         elif trial := preflight.trial_of(job):
             _show(preflight.estimate(trial, settings.training, data, nproc=nproc), trial, here, project)
+            if idle and st.button("Measure again", key="train_measure", icon=":material/timer:", type="tertiary"):
+                job.delete()  # the machine may have been busy with something else
+                st.rerun()
         else:
             _failed(project, job, settings, data, device)
 

@@ -144,7 +144,8 @@ def _told(result: ImportResult) -> Outcome:
     ]
     if len(result.problems) > SHOWN_PROBLEMS:
         lines.append(f"  and {len(result.problems) - SHOWN_PROBLEMS:,} more; see them all with --json.")
-    return Outcome(value, "\n".join(lines))
+    nothing = bool(result.problems) and not result.n_saved and not result.n_unchanged
+    return Outcome(value, "\n".join(lines), failed=nothing)
 
 
 def _opened(workspace: Workspace, name: str) -> tuple[LabelStore, Pool]:

@@ -1,5 +1,11 @@
 """Import: any source becomes a segment of the pool. Decoding runs in worker processes, writing in one."""
 
-from semiprune_core.importing.run import ImportSettings, import_source, remove_upload, suggest_pool_settings
+from semiprune_core.importing.run import (
+    ImportSettings,
+    can_repeat,
+    import_source,
+    remove_upload,
+    suggest_pool_settings,
+)
 
-__all__ = ["ImportSettings", "import_source", "remove_upload", "suggest_pool_settings"]
+__all__ = ["ImportSettings", "can_repeat", "import_source", "remove_upload", "suggest_pool_settings"]

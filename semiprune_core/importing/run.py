@@ -7,7 +7,7 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from semiprune_core.artifacts import Artifact, open_artifact
 from semiprune_core.errors import SemiPruneError, SourceError
 from semiprune_core.importing.workers import DecodePool
 from semiprune_core.importing.writer import SegmentWriter
-from semiprune_core.paths import is_inside
+from semiprune_core.paths import is_inside, shown
 from semiprune_core.pool import SIZES, PoolSettings
 from semiprune_core.progress import Progress, Stopped
+from semiprune_core.records import Problem
 from semiprune_core.settings import Settings
 from semiprune_core.sources import open_source
 from semiprune_core.sources.base import Entry, FileAt, Source, SourceSpec
@@ -66,7 +67,7 @@ def import_source(project: Project, settings: ImportSettings, progress: Progress
         total = source.count()
         if total == 0:
             first = f" The first problem: {source.problems[0].message}" if source.problems else ""
-            raise SourceError(f"No image was found in {spec.location or spec.kind}.{first}", code="SOURCE_EMPTY")
+            raise SourceError(f"No image was found in {_in_words(spec)}.{first}", code="SOURCE_EMPTY")
         pool = project.pool_settings
         if pool is None:
             pool = PoolSettings.from_json(settings.pool) if settings.pool else suggest_pool_settings(source)
@@ -92,7 +93,7 @@ def import_source(project: Project, settings: ImportSettings, progress: Progress
             writer.add_problems(source.problems)
             draft.facts.update(writer.finish())
         if draft.facts["n_images"] == 0:
-            raise _nothing_new(draft.facts, total)
+            raise _nothing_new(draft.facts, total, writer.first_problems)
         draft.facts.update(
             origin=source.origin,
             root=roots.pop() if len(roots) == 1 else None,
@@ -111,22 +112,36 @@ def _noting_roots(entries: Iterator[Entry], roots: set[str]) -> Iterator[Entry]:
         yield entry
 
 
-def _nothing_new(facts: Mapping[str, Any], total: int) -> SourceError:
+def _in_words(spec: SourceSpec) -> str:
+    return "the uploaded files" if spec.kind == "uploads" else shown(Path(spec.location).name or spec.kind)
+
+
+def _nothing_new(facts: Mapping[str, Any], total: int, first: Sequence[Problem]) -> SourceError:
     if facts["n_already_there"]:
         return SourceError(
             f"All {facts['n_already_there']} usable images are in the pool already. Choose a source with new ones.",
             code="NOTHING_NEW",
         )
     return SourceError(
-        f"None of the {total} files could be used ({facts['n_problems']} problems). "
-        "Open one of them in an image viewer to see what it is.",
+        f"None of the {total} files could be used. " + " ".join(problem.message for problem in first),
         code="SOURCE_EMPTY",
     )
 
 
+def is_upload(workspace: Workspace, spec: SourceSpec) -> bool:
+    """Whether a source is made of files that came through the browser."""
+    location, uploads = Path(spec.location), workspace.uploads_folder
+    return bool(spec.location) and location.is_absolute() and is_inside(location, uploads) and location != uploads
+
+
+def can_repeat(workspace: Workspace, settings: ImportSettings) -> bool:
+    """Whether an import that ended could run once more: uploaded files go when they were refused."""
+    spec = SourceSpec.from_json(settings.source)
+    return not is_upload(workspace, spec) or Path(spec.location).exists()
+
+
 def remove_upload(workspace: Workspace, spec: SourceSpec) -> None:
     """Delete the uploaded files behind a source, once they are in the pool or refused."""
-    location = Path(spec.location)
-    uploads = workspace.uploads_folder
-    if spec.location and location.is_absolute() and is_inside(location, uploads) and location != uploads:
-        shutil.rmtree(uploads / location.relative_to(uploads).parts[0], ignore_errors=True)
+    if is_upload(workspace, spec):
+        uploads = workspace.uploads_folder
+        shutil.rmtree(uploads / Path(spec.location).relative_to(uploads).parts[0], ignore_errors=True)

@@ -25,7 +25,7 @@ import numpy as np
 import psutil
 
 from semiprune_core import images
-from semiprune_core.errors import SemiPruneError
+from semiprune_core.errors import JobError, SemiPruneError
 from semiprune_core.paths import shown
 from semiprune_core.pool import PoolSettings
 from semiprune_core.records import Problem
@@ -37,6 +37,7 @@ WALL_SECONDS_PER_IMAGE = 60.0
 WORKER_MEMORY = 4 << 30
 THUMBNAIL_SIDE = 192
 CHUNK = 64
+STILLBORN = 3  # workers that may die before their first image, one after the other
 WINDOW = 4  # chunks in flight per worker, which bounds the memory
 
 
@@ -176,6 +177,7 @@ class DecodePool:
         self._settings = settings
         self._spool_folder = str(spool_folder) if spool_folder else None
         self._partial: dict[int, Chunk] = {}
+        self._stillborn = 0
         self._workers = [self._start() for _ in range(n_workers)]
 
     def __enter__(self) -> DecodePool:
@@ -232,11 +234,19 @@ class DecodePool:
     def _replace(self, worker: Worker, code: str, reason: str) -> None:
         """End a worker, list the image it was at, and let a fresh one do the rest of its chunks."""
         worker.end()
+        begun = worker.at[0] > 0
+        self._stillborn = 0 if begun else self._stillborn + 1
+        if self._stillborn > STILLBORN:
+            raise JobError(
+                "The decoding processes end as soon as they are started. Check the free memory, and that a script "
+                "which imports by itself does so below `if __name__ == '__main__':`.",
+                code="DECODERS_DO_NOT_START",
+            )
         fresh = self._start()
         self._workers[self._workers.index(worker)] = fresh
         position = int(worker.at[1])
         for turn, (number, entries) in enumerate(worker.given):
-            if turn == 0 and entries:
+            if turn == 0 and entries and begun:
                 culprit = entries.pop(min(position, len(entries) - 1))
                 problem = Problem(culprit.path, code, f"{shown(culprit.path)} was left out: {reason}. Check the file.")
                 partial = self._partial.setdefault(number, Chunk())

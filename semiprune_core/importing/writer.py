@@ -20,6 +20,7 @@ from semiprune_core.records import Problem
 
 ROWS_PER_GROUP = 20_000
 NPY_HEADER = 128
+FIRST_PROBLEMS = 3
 
 
 class BlobWriter:
@@ -86,6 +87,7 @@ class SegmentWriter:
         self._ids = array("Q")
         self._contents = bytearray()
         self.n_problems = self.n_known = 0
+        self.first_problems: list[Problem] = []
         self.labels: Counter[str] = Counter()
         self.splits: Counter[str] = Counter()
         self.converted: Counter[str] = Counter()
@@ -112,6 +114,7 @@ class SegmentWriter:
 
     def add_problems(self, problems: list[Problem]) -> None:
         self.n_problems += len(problems)
+        self.first_problems += problems[: FIRST_PROBLEMS - len(self.first_problems)]
         if problems:
             columns = {name: [getattr(problem, name) for problem in problems] for name in PROBLEM_SCHEMA.names}
             self._problems.write_table(pa.table(columns, schema=PROBLEM_SCHEMA))

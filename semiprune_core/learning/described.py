@@ -30,7 +30,6 @@ ELSEWHERE = ("algorithm", "options", "flip")
 CHOICES: dict[str, tuple[str, ...]] = {
     "precision": PRECISIONS,
     "distribution_alignment": ("none", "labels", "uniform"),
-    "teacher": ("net", "average"),
 }
 ABOUT = {
     "net": "The network that learns. Larger ones see more and take longer.",
@@ -73,7 +72,7 @@ def title_of(name: str) -> str:
     >>> title_of("unlabeled_ratio")
     'Unlabeled ratio'
     """
-    words = {"lr": "Learning rate", "ema_decay": "EMA decay", "ema_ramp": "EMA ramp", "n_ops": "Strong operations"}
+    words = {"lr": "Learning rate", "ema_decay": "EMA decay", "n_ops": "Strong operations"}
     return words.get(name, name.replace("_", " ").capitalize())
 
 

@@ -15,7 +15,7 @@ from semiprune_core.learning import ssl_run, supervised_run
 from semiprune_core.learning.distributed import World
 from semiprune_core.learning.images import Images
 from semiprune_core.learning.settings import SSLSettings, SupervisedSettings
-from semiprune_core.progress import Collected
+from semiprune_core.progress import Collected, Progress, Stopped
 from semiprune_core.records import IntArray
 
 WARM_UP = 2
@@ -43,8 +43,12 @@ def estimate_ssl(
     settings: SSLSettings,
     device: torch.device | str = "cpu",
     timed_steps: int = 5,
+    progress: Progress | None = None,
 ) -> Estimate:
-    """Time steps of a semi-supervised run (past its warm-up, where steps are dearest). Nothing is written."""
+    """Time steps of a semi-supervised run (past its warm-up, where steps are dearest). Nothing is written.
+
+    A ``progress`` is told of every step and may ask for a stop, which raises :class:`Stopped`.
+    """
     n_rounds = settings.cross_fit if settings.cross_fit > 1 else 2 if settings.refit else 1
     human = np.flatnonzero(np.asarray(labels) >= 0)
     run = ssl_run.SSLRun(
@@ -60,7 +64,8 @@ def estimate_ssl(
         reference=None,
         world=World(),
     )
-    return _estimate(run.one_step, run.images_in(0), n_rounds * settings.n_steps, run.images.device, timed_steps)
+    n_steps = n_rounds * settings.n_steps
+    return _estimate(run.one_step, run.images_in(0), n_steps, run.images.device, timed_steps, progress or Collected())
 
 
 def estimate_supervised(
@@ -85,14 +90,22 @@ def estimate_supervised(
         world=World(),
     )
     per_step = -(-len(images) // run.steps_per_epoch)
-    return _estimate(run.one_step, per_step, run.n_steps, run.images.device, timed_steps)
+    return _estimate(run.one_step, per_step, run.n_steps, run.images.device, timed_steps, Collected())
 
 
 def _estimate(
-    step: Callable[[], object], per_step: int, n_steps: int, device: torch.device, timed_steps: int
+    step: Callable[[], object],
+    per_step: int,
+    n_steps: int,
+    device: torch.device,
+    timed_steps: int,
+    progress: Progress,
 ) -> Estimate:
-    taken = []
-    for _ in range(WARM_UP + timed_steps):
+    taken: list[float] = []
+    for number in range(WARM_UP + timed_steps):
+        progress.report(number, WARM_UP + timed_steps)
+        if progress.should_stop():
+            raise Stopped
         started = time.perf_counter()
         step()
         if device.type == "cuda":

@@ -7,11 +7,9 @@ as long as nothing changes that a step's cost depends on, so that other settings
 from __future__ import annotations
 
 import resource
-import shutil
-import statistics
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from semiprune_core import files
@@ -20,15 +18,12 @@ from semiprune_core.jobs import DONE, FAILED, JOB_KINDS, Job, JobContext, list_j
 from semiprune_core.learning import machine, training
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.learning.training import TrainingData, TrainSettings
-from semiprune_core.progress import Stopped
 from semiprune_core.workspace import Project
 
-KIND = "preflight"
+KIND = training.TRIAL
 KEPT = 4
 """Trials kept per project."""
-FIRST_STEPS = 2
-"""Steps that are not timed: memory is still being laid out."""
-FEWEST_STEPS, MOST_STEPS, ENOUGH_SECONDS = 3, 12, 3.0
+TIMED_STEPS = 3
 CHECKED_IMAGES = 256
 REFERENCE_IMAGES = 2000  # as many are compared after every epoch, at most
 COSTLY = (
@@ -39,7 +34,6 @@ COSTLY = (
     "precision",
     "n_ops",
     "cutout",
-    "teacher",
     "distribution_alignment",
 )
 """The settings that a step's cost depends on."""
@@ -145,32 +139,9 @@ def _clear_away(project: Project) -> None:
             job.delete()
 
 
-@dataclass
-class _FewSteps:
-    """A progress that times steps and then asks for the stop."""
-
-    context: JobContext
-    moments: list[float] = field(default_factory=list)
-
-    def report(self, done: int, total: int, /, **facts: Any) -> None:
-        self.moments.append(time.perf_counter())
-        self.context.report(min(done, MOST_STEPS), MOST_STEPS)
-
-    def should_stop(self) -> bool:
-        n_timed = len(self.moments) - FIRST_STEPS
-        if n_timed < FEWEST_STEPS:
-            return self.context.should_stop()
-        return n_timed >= MOST_STEPS or self.moments[-1] - self.moments[FIRST_STEPS - 1] >= ENOUGH_SECONDS
-
-    @property
-    def seconds_per_step(self) -> float:
-        spans = [after - before for before, after in zip(self.moments, self.moments[1:])][FIRST_STEPS - 1 :]
-        return statistics.median(spans or [0.0])
-
-
 @JOB_KINDS.register(KIND, title="Pre-flight")
 def run(context: JobContext) -> dict[str, Any]:
-    """Train for a few steps as the run would, in a folder that is thrown away."""
+    """Train for a few steps as the run would."""
     from semiprune_core.learning.ssl_job import pinned_labels
 
     settings = TrainSettings.from_json(context.settings)
@@ -182,54 +153,44 @@ def run(context: JobContext) -> dict[str, Any]:
     import torch
 
     from semiprune_core.learning import device as devices
+    from semiprune_core.learning.estimate import estimate_ssl
     from semiprune_core.learning.images import Images
     from semiprune_core.learning.nets import build_net
     from semiprune_core.learning.predict import predict
-    from semiprune_core.learning.ssl_run import train_ssl
 
     wanted = settings.training
-    trained = wanted.replace(  # one plain round, the unlabeled images from the first step on
-        warm_up=0.0, refit=False, cross_fit=0, epochs=1, steps_per_epoch=10_000, checkpoint_every=20_000
-    )
+    n_classes = len(snapshot.class_names)
     device = devices.choose_device(context.device)
-    folder = context.folder / "trial"
-    watch = _FewSteps(context)
-    try:
-        train_ssl(
-            pool.images(),
-            labels.learned,
-            class_names=snapshot.class_names,
-            settings=trained,
-            seed=settings.seed,
-            progress=watch,
-            device=device,
-            folder=folder,
-            measurable_mask=labels.measurable_mask,
-        )
-    except Stopped:
-        context.check_stop()
-    checkpoint_bytes = files.tree_bytes(folder)
-    shutil.rmtree(folder)
+    steps = estimate_ssl(
+        pool.images(),
+        labels.learned,
+        n_classes=n_classes,
+        settings=wanted,
+        device=device,
+        timed_steps=TIMED_STEPS,
+        progress=context,
+    )
     images = Images(pool.images()[:CHECKED_IMAGES], device)
-    net = build_net(wanted.net, image_size=images.size, channels=images.channels, n_classes=len(snapshot.class_names))
+    net = build_net(wanted.net, image_size=images.size, channels=images.channels, n_classes=n_classes)
     net = net.to(device, memory_format=torch.channels_last).eval()
     precision = devices.choose_precision(wanted.precision, device)
     predict(net, images, precision=precision)
     begun = time.perf_counter()
     predict(net, images, precision=precision)
-    ratio = wanted.unlabeled_ratio if wanted.make_algorithm().view else 0
+    n_weights = sum(weight.numel() for weight in net.parameters())
+    state_bytes = sum(tensor.numel() * tensor.element_size() for tensor in net.state_dict().values())
     return asdict(
         Trial(
-            seconds_per_step=watch.seconds_per_step,
+            seconds_per_step=steps.step_seconds,
             seconds_per_image=(time.perf_counter() - begun) / len(images),
-            images_per_step=wanted.batch_size * (1 + ratio),
+            images_per_step=round(steps.images_per_s * steps.step_seconds),
             ram_bytes=_peak_ram(),
             vram_bytes=int(torch.cuda.max_memory_allocated(device)) if device.type == "cuda" else 0,
-            checkpoint_bytes=checkpoint_bytes,
+            checkpoint_bytes=2 * state_bytes + 4 * n_weights,  # net, its average, and the momentum
             n_features=net.n_features,
-            n_weights=sum(weight.numel() for weight in net.parameters()),
+            n_weights=n_weights,
             precision=precision,
-            n_steps=len(watch.moments),
+            n_steps=TIMED_STEPS,
         )
     )
 

@@ -40,6 +40,7 @@ from semiprune_core.settings import Settings
 from semiprune_core.workspace import Project
 
 KIND = "ssl"
+TRIAL = "preflight"
 ARTIFACT = "pseudo"
 SNAPSHOTS = "snapshots"
 CUSTOM = "custom"
@@ -269,6 +270,8 @@ def start_training(
             f"Choose a batch size that is a multiple of {nproc}."
         )
     check_pool(pool, pool.hash)
+    for trial in list_jobs(project, TRIAL):
+        trial.stop()  # nobody needs to know any more how long it would take
     keep_snapshot(project, data.snapshot)
     return submit(
         project,
@@ -305,10 +308,10 @@ class Run:
     @property
     def settings(self) -> TrainSettings:
         if self.job is not None:
-            return TrainSettings.from_json(self.job.settings)
+            return _remembered(**self.job.settings)
         assert self.artifact is not None
         values = dict(self.artifact.settings)
-        return TrainSettings(preset=values.pop("preset"), seed=values.pop("seed"), ssl=values)
+        return _remembered(preset=values.pop("preset"), seed=values.pop("seed"), ssl=values)
 
     @property
     def title(self) -> str:
@@ -332,6 +335,12 @@ class Run:
     @property
     def seconds(self) -> float | None:
         return self.facts.get("seconds", self.status.seconds)
+
+
+def _remembered(ssl: Mapping[str, Any], preset: str, seed: int) -> TrainSettings:
+    """The settings of a run that may be older than this version: what it no longer knows is left out."""
+    known = {field.name for field in dataclasses.fields(SSLSettings)}
+    return TrainSettings(ssl={name: ssl[name] for name in ssl if name in known}, preset=preset, seed=seed)
 
 
 def list_runs(project: Project) -> list[Run]:

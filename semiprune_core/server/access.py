@@ -97,14 +97,15 @@ class Access:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        guarded = _with_headers(send)
         if _host_name(headers.get("host", "")) not in self.hosts:
-            await _refuse(scope, receive, send, 421, f"Unknown host name. Add it to {HOSTS_VARIABLE} to allow it.")
+            await _refuse(scope, receive, guarded, 421, f"Unknown host name. Add it to {HOSTS_VARIABLE} to allow it.")
         elif scope["path"].endswith(CLOSED):
-            await _refuse(scope, receive, send, 404, "Not found.")
+            await _refuse(scope, receive, guarded, 404, "Not found.")
         elif self.password is not None and not _knows_password(headers, self.password):
-            await _refuse(scope, receive, send, 401, "A password is needed.")
+            await _refuse(scope, receive, guarded, 401, "A password is needed.")
         else:
-            await self.app(scope, receive, _with_headers(send))
+            await self.app(scope, receive, guarded)
 
 
 def _host_name(host: str) -> str:

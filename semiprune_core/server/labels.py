@@ -35,7 +35,6 @@ from semiprune_core.paths import shown
 from semiprune_core.pool import Pool, read_id, show_id
 from semiprune_core.results import latest_pseudo
 from semiprune_core.server.access import check_write
-from semiprune_core.server.pictures import opened_pool
 from semiprune_core.server.queues import QUEUES, Cards, card_rows
 from semiprune_core.workspace import Project, Workspace
 
@@ -111,7 +110,7 @@ def _image_ids(value: Any, name: str = "ids") -> np.ndarray:
 
 def _opened(request: Request, workspace: Workspace) -> tuple[LabelStore, Pool]:
     project = workspace.project(request.path_params["project"])
-    return open_store(project), opened_pool(workspace, project.name)
+    return open_store(project), project.everything()
 
 
 def _classes(store: LabelStore) -> list[dict[str, Any]]:

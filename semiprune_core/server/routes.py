@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from semiprune_core.errors import ConflictError, DiskFullError, SemiPruneError, UnsafePathError, WorkspaceError
-from semiprune_core.server import downloads, labels, pictures, uploads
+from semiprune_core.server import downloads, labels, maps, pictures, review_queue, uploads  # noqa: F401 - registers
 from semiprune_core.server.access import AccessError
 from semiprune_core.workspace import Workspace
 
@@ -37,6 +37,9 @@ def studio_routes(workspace: Workspace) -> list[BaseRoute]:
         route("/projects/{project}/images/{image_id}/{size:str}", pictures.picture, "GET"),
         route("/projects/{project}/exports/{name}", downloads.export, "GET"),
         route("/projects/{project}/problems.csv", downloads.problems, "GET"),
+        route("/projects/{project}/maps/{map}/points", maps.points, "GET"),
+        route("/projects/{project}/columns/{column}", maps.column, "GET"),
+        route("/projects/{project}/facts/{position:int}", maps.image_facts, "GET"),
         route("/projects/{project}/labels", labels.save, "POST"),
         route("/projects/{project}/labels/queue", labels.queue, "POST"),
         route("/projects/{project}/labels/leases", labels.leases, "POST"),

@@ -7,17 +7,19 @@ counts, as it does in the browser. Originals are packed into the pool, because t
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from semiprune_core.errors import SourceError, UnsafePathError
 from semiprune_core.paths import PathGuard, normal_relative, shown
 from semiprune_core.records import Problem
 from semiprune_core.sources import layout
-from semiprune_core.sources.base import SOURCES, Entry, FileAt, Origin
+from semiprune_core.sources.base import SOURCES, Entry, FileAt, Origin, SourceSpec
 from semiprune_core.sources.folder import guarded_folder
 
 INDEX = "index.jsonl"
+ARCHIVES = {".zip": "zip", ".npz": "npz"}
 
 
 class UploadSource:
@@ -52,6 +54,23 @@ class UploadSource:
                 self.problems.append(Problem(path, "NAME_TWIN", text))
             label, split = self._layout.place(path)
             yield Entry(path, FileAt(str(self._files), str(self._files / self._index[name])), label, split)
+
+
+def uploaded_source(folder: Path) -> SourceSpec:
+    """What an upload is: one ZIP or ``.npz`` under its own name, or images; several archives at once are refused."""
+    index = _read_index(folder / INDEX)
+    archives = [name for name in index if PurePosixPath(name).suffix.lower() in ARCHIVES]
+    if not archives:
+        return SourceSpec("uploads", str(folder))
+    if len(index) > 1:
+        raise SourceError(
+            f"{shown(archives[0])} is an archive among {len(index)} files. Drop one ZIP or .npz at a time, or images.",
+            code="ONE_ARCHIVE",
+        )
+    name = PurePosixPath(archives[0]).name
+    if not (folder / name).exists():
+        os.link(folder / "files" / index[archives[0]], folder / name)  # so that messages name it as the person does
+    return SourceSpec(ARCHIVES[PurePosixPath(name).suffix.lower()], str(folder / name))
 
 
 def _read_index(path: Path) -> dict[str, str]:

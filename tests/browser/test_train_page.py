@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from semiprune_core.jobs import list_jobs
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.exchange import take_reference
 from semiprune_core.learning import training
@@ -27,7 +28,9 @@ def project(page, server):
         pool_hash=pool.hash, ids=pool.ids, duplicate_of=pool.duplicate_of, fraction=0.05, annotator="ann"
     )
     take_reference(store, pool)
-    return project
+    yield project
+    for job in list_jobs(project):
+        job.kill()  # a failed test leaves no process behind
 
 
 def set_number(page, name, value):
@@ -76,6 +79,6 @@ def test_a_running_run_outlives_the_app_and_can_be_stopped(page, server, project
     page.goto(server.url + TRAIN)
     expect(page.get_by_text(re.compile(r"Step [\d,]+ of 10,000"))).to_be_visible(timeout=PATIENCE_MS)
     assert job.status().attempt == 1
-    page.get_by_role("button", name="Stop", exact=True).click()
+    page.get_by_role("button", name="Stop training").click()
     expect(page.get_by_role("button", name="Resume", exact=True)).to_be_visible(timeout=PATIENCE_MS)
     assert job.status().state == "stopped"

@@ -27,3 +27,7 @@ def die(*args):
 
     workers.read_entry = read
     _work(*args)
+
+
+def never_begin(*args):
+    os._exit(1)

@@ -10,11 +10,14 @@ import pytest
 from PIL import Image
 
 from semiprune_core import artifacts
-from semiprune_core.errors import SourceError, WorkspaceError
+from semiprune_core.errors import JobError, SourceError, WorkspaceError
+from semiprune_core.housekeeping import delete_project
 from semiprune_core.importing import workers
 from semiprune_core.pool import show_id
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.sources.base import SourceSpec
+from tests.conftest import make_class_folder
+from tests.importing import bad_decoder
 
 
 def files_below(root):
@@ -175,6 +178,21 @@ def test_an_empty_source_says_so(tmp_path, import_into):
         import_into(SourceSpec("folder", str(tmp_path / "nothing")))
 
 
+def test_a_source_of_broken_files_alone_names_them(tmp_path, import_into):
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "c.png").write_text("<html>")
+    with pytest.raises(SourceError, match="None of the 1 files could be used. c.png .*HTML"):
+        import_into(SourceSpec("folder", str(tmp_path / "bad")))
+
+
+def test_a_project_made_anew_under_an_old_name_shows_its_own_images(tmp_path, workspace, import_into):
+    for n in (20, 12):
+        folder = make_class_folder(tmp_path / f"p{n}", n=n, seed=n)
+        project, _ = import_into(SourceSpec("folder", str(folder)), workspace.create("Tmp", name="tmp"))
+        assert len(project.pool()) == len(project.everything().images()) == n
+        delete_project(workspace, "tmp")
+
+
 def test_progress_ends_at_the_total(class_folder, import_into):
     progress = Collected()
     import_into(SourceSpec("folder", str(class_folder)), progress=progress)
@@ -220,7 +238,6 @@ def test_the_table_can_be_read_by_anybody(class_folder, import_into):
 def test_a_decoder_that_fails_costs_one_image(tmp_path, import_into, monkeypatch, way, code):
     """The real worker process really hangs or dies on one picture; the others arrive in order."""
     from tests.conftest import make_class_folder
-    from tests.importing import bad_decoder
 
     folder = make_class_folder(tmp_path / "many", n=150)
     monkeypatch.setattr(workers, "_work", bad_decoder.hang if way == "hang" else bad_decoder.die)
@@ -231,3 +248,12 @@ def test_a_decoder_that_fails_costs_one_image(tmp_path, import_into, monkeypatch
     assert artifact.facts["n_images"] == 149
     paths = project.pool().column("path").to_pylist()
     assert paths == sorted(paths) and len(set(paths)) == 149
+
+
+@pytest.mark.fault
+def test_decoders_that_never_start_end_the_import(class_folder, import_into, workspace, monkeypatch):
+    monkeypatch.setattr(workers, "_work", bad_decoder.never_begin)
+    project = workspace.create("Test")
+    with pytest.raises(JobError, match="as soon as they are started"):
+        import_into(SourceSpec("folder", str(class_folder)), project)
+    assert os.listdir(project.artifacts_folder) == []

@@ -40,7 +40,9 @@ def test_loopback_names_are_answered(host):
     "host", ["evil.example", "evil.example:8501", "localhost.evil.example", "127.0.0.1.evil.example", ""]
 )
 def test_other_host_names_are_refused(host):
-    assert client().get("/", headers={"host": host}).status_code == 421
+    answer = client().get("/", headers={"host": host})
+    assert answer.status_code == 421
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
 def test_a_foreign_host_opens_no_websocket():

@@ -1,5 +1,5 @@
 // A grid of pictures. Text comes in as data and is set as text, never as HTML.
-const SMALL = 96;
+const SMALL = 96, PAUSE = 120;
 
 export default function (component) {
   const { data, parentElement, setTriggerValue, setStateValue } = component;
@@ -9,8 +9,16 @@ export default function (component) {
   grid.classList.toggle("row", data.one_row);
 
   const known = new Set(data.items.map((item) => item.id));
+  if (state.round !== data.round) { state.round = data.round; state.chosen = new Set(); state.last = null; }
   state.chosen = new Set([...state.chosen].filter((id) => known.has(id)));
-  grid.replaceChildren(...data.items.map((item, place) => cell(item, place)));
+  const focused = grid.getRootNode().activeElement?.dataset?.id;
+  const drawn = JSON.stringify(data.items);
+  if (state.drawn !== drawn || state.mode !== data.mode) {
+    state.drawn = drawn;
+    state.mode = data.mode;
+    grid.replaceChildren(...data.items.map((item, place) => cell(item, place)));
+    if (focused) [...grid.children].find((button) => button.dataset.id === focused)?.focus();
+  }
   mark();
 
   function cell(item, place) {
@@ -29,7 +37,18 @@ export default function (component) {
     image.addEventListener("error", () => { image.remove(); frame.classList.add("broken"); });
     image.src = item.src;
     frame.append(image);
-    if (item.badge) frame.append(text("div", "badge", item.badge));
+    const badges = [item.badge, ...(item.badges ?? [])].filter(Boolean);
+    if (badges.length) {
+      const row = text("div", "badges", "");
+      row.append(...badges.map((badge) => text("span", "badge", badge)));
+      frame.append(row);
+    }
+    if (typeof item.value === "number") {
+      const bar = text("div", "bar", ""), filled = text("div", "filled", "");
+      filled.style.width = `${Math.round(100 * Math.max(0, Math.min(1, item.value)))}%`;
+      bar.append(filled);
+      frame.append(bar);
+    }
     button.append(frame);
     if (item.title) {
       const title = document.createElement("div");
@@ -44,6 +63,7 @@ export default function (component) {
     }
     if (item.note) button.append(text("div", "note", item.note));
     button.addEventListener("click", (event) => press(item.id, place, event));
+    button.addEventListener("dblclick", () => { if (data.mode === "select") setTriggerValue("opened", item.id); });
     return button;
   }
 
@@ -59,8 +79,14 @@ export default function (component) {
       state.chosen.add(id);
     }
     state.last = place;
+    tell();
+  }
+
+  // The marks follow at once; the server hears of them when the hand rests, so that a sweep is one message.
+  function tell() {
     mark();
-    setStateValue("selected", [...state.chosen]);
+    clearTimeout(state.timer);
+    state.timer = setTimeout(() => setStateValue("selected", [...state.chosen]), PAUSE);
   }
 
   function mark() {
@@ -74,10 +100,26 @@ export default function (component) {
     const place = cells.indexOf(event.target.closest(".cell"));
     if (place < 0) return;
     const columns = getComputedStyle(grid).gridTemplateColumns.split(" ").length;
+    if (data.mode === "select") {
+      if (event.key === "Enter") { event.preventDefault(); setTriggerValue("opened", data.items[place].id); return; }
+      if (event.key === "Escape" && state.chosen.size) { event.preventDefault(); state.chosen.clear(); tell(); return; }
+      if (event.key.toLowerCase() === "a" && (event.ctrlKey || event.metaKey)) {
+        event.preventDefault();
+        data.items.forEach((item) => state.chosen.add(item.id));
+        tell();
+        return;
+      }
+    }
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
     if (step === undefined) return;
     event.preventDefault();
-    cells[Math.max(0, Math.min(cells.length - 1, place + step))].focus();
+    const next = Math.max(0, Math.min(cells.length - 1, place + step));
+    cells[next].focus();
+    if (event.shiftKey && data.mode === "select") {
+      state.chosen.add(data.items[place].id).add(data.items[next].id);
+      state.last = next;
+      tell();
+    }
   };
 }
 

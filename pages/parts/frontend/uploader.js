@@ -54,10 +54,13 @@ export default function (component) {
     const total = files.reduce((sum, { file }) => sum + file.size, 0);
     const abort = (state.abort = new AbortController());
     const sent = new Array(files.length).fill(0);
+    let upload = null;
     busy(true);
     fail("");
     try {
       const begun = await ask("POST", "", null, {}, abort.signal);
+      upload = begun.upload;
+      if (state.kept) discard(state.kept); // what was dropped before and never imported
       const tooLarge = files.find(({ file }) => file.size > begun.limit);
       if (tooLarge) throw new Error(`${tooLarge.name} is larger than the limit of ${gb(begun.limit)}. Import it as a server folder instead.`);
       let next = 0;
@@ -71,9 +74,11 @@ export default function (component) {
       };
       await Promise.all(Array.from({ length: AT_ONCE }, lane));
       say(files.length === 1 ? files[0].name : `${files.length} files`, `${gb(total)} on the server.`);
+      state.kept = upload;
       setTriggerValue("uploaded", { upload: begun.upload, n: files.length, name: files[0].name, bytes: total });
     } catch (error) {
       abort.abort();
+      if (upload) discard(upload);
       rest();
       fail(error.name === "AbortError" ? "Cancelled; nothing was kept." : error.message);
     } finally {
@@ -86,6 +91,11 @@ export default function (component) {
       find(".bar div").style.width = `${total ? (100 * done) / total : 100}%`;
       say("Uploading", `${gb(done)} of ${gb(total)}`);
     }
+  }
+
+  function discard(upload) {
+    state.kept = null;
+    fetch(`${state.data.base}/${upload}`, { method: "DELETE", keepalive: true, headers: { "X-SemiPrune-Token": state.data.token } });
   }
 
   async function ask(method, path, body, headers, signal) {

@@ -1,0 +1,39 @@
+"""One image, large, with everything known about it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts import components, urls
+from pages.parts.text import literal, size
+from semiprune_core.map_view import columns_of
+from semiprune_core.pool import Pool
+from semiprune_core.workspace import Project
+
+
+@st.dialog("Image", width="large")
+def open_image(project: Project, pool: Pool, image_id: str) -> None:
+    position = int(pool.positions([int(image_id, 16)])[0])
+    row = pool.facts([position])[0]
+    components.picture(
+        urls.picture(project.name, image_id, "original"),
+        key=f"large_{image_id}",
+        alt=row["path"],
+        fallback=urls.picture(project.name, image_id),
+    )
+    st.code(row["path"], language=None)
+    in_pool = pool.split("pool")
+    place = int(in_pool.positions([int(image_id, 16)])[0])
+    if place >= 0:
+        known = [(one.title, one.told(place)) for one in columns_of(project, in_pool).by_key.values()]
+        facts = pd.DataFrame([(title, text) for title, text in known if text is not None], columns=["Fact", "Value"])
+        if len(facts):
+            st.dataframe(facts, hide_index=True)
+    words = [f"{row['width']} x {row['height']} px", str(row["format"]), str(row["mode"]), size(row["file_bytes"])]
+    words += [row["split"]] + ([f"corrupted: {row['corruption']}"] if row["corruption"] else [])
+    words += [row["converted"]] if row["converted"] else []
+    if row["label"] is not None:
+        st.markdown(f"Reference label: **{literal(row['label'])}**")
+    st.caption(literal(" · ".join(words), 400))
+    st.caption(f"Image id `{image_id}`")

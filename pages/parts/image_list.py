@@ -1,0 +1,144 @@
+"""The one gallery: pages of pictures with class, confidence and badges, sorted by any column, to label or flag."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.parts import components, urls, who
+from pages.parts.image_dialog import open_image
+from pages.parts.text import count, literal
+from semiprune_core import review
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.labeling import open_store
+from semiprune_core.map_view import Columns, columns_of
+from semiprune_core.pool import Pool, show_id
+from semiprune_core.records import IntArray
+from semiprune_core.workspace import Project
+
+PER_PAGE = 60
+CELLS = {"S": 84, "M": 112, "L": 180}
+AS_GIVEN = "As given"
+
+
+def show(project: Project, pool: Pool, positions: IntArray, *, key: str, given: str = AS_GIVEN) -> None:
+    """Draw these images of the pool, a page of them, with what may be done to a selection.
+
+    ``given`` names the order in which they come.
+    """
+    columns = columns_of(project, pool)
+    said = st.session_state.pop(f"{key}_said", None)
+    if said:
+        st.toast(said, icon=":material/check:")
+    if not len(positions):
+        st.info("No image here.", icon=":material/search_off:")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        titles = {AS_GIVEN: given, **{one.key: one.title for one in columns.by_key.values()}}
+        by = st.selectbox("Sort by", list(titles), format_func=titles.get, key=f"{key}_sort", width=180)
+        down = st.segmented_control(
+            "Order", ["up", "down"], default="up", required=True, key=f"{key}_way", disabled=by == AS_GIVEN
+        )
+        cell = st.segmented_control("Size", list(CELLS), default="M", required=True, key=f"{key}_cell")
+        pages = -(-len(positions) // PER_PAGE)
+        page = st.pagination(pages, key=f"{key}_page_{pages}") if pages > 1 else 1
+    ordered = sort_by(columns, positions, str(by), str(down) == "down")
+    shown = ordered[(page - 1) * PER_PAGE : page * PER_PAGE]
+    bar = st.container(horizontal=True, vertical_alignment="bottom")
+    turn = st.session_state.get(f"{key}_turn", 0)
+    chosen = components.chooser(
+        items(project, columns, shown), key=f"{key}_gallery", cell=CELLS[str(cell)], round=str(turn)
+    )
+    with bar:
+        actions(project, pool, positions, chosen.ids, key)
+    if chosen.opened:
+        open_image(project, pool, chosen.opened)
+
+
+def sort_by(columns: Columns, positions: IntArray, key: str, down: bool) -> IntArray:
+    """Positions ordered by a column; unknown values last, equal ones as they were given."""
+    if key not in columns.by_key:
+        return positions
+    column = columns[key]
+    values = (column.codes if column.codes is not None else column.values)[positions].astype(np.float64)  # type: ignore[index]
+    unknown = ~np.isfinite(values) | (column.is_class & (values < 0))
+    return positions[np.lexsort((-values if down else values, unknown))]
+
+
+def items(project: Project, columns: Columns, positions: IntArray) -> list[components.Item]:
+    """What a picture says of itself: its class with its colour, its confidence, where that class comes from."""
+    known = columns.by_key
+    label = next((known[key] for key in ("pseudo", "human", "reference") if key in known), None)
+    found = []
+    for position in positions.tolist():
+        code = int(label.codes[position]) if label is not None and label.codes is not None else -1
+        by_person = "human" in known and known["human"].told(position) is not None
+        sure = float(known["confidence"].values[position]) if "confidence" in known else None  # type: ignore[index]
+        badges = ["person"] if by_person else []
+        badges += [known["corruption"].told(position)] if "corruption" in known else []
+        badges += ["flagged"] if "flagged" in known and known["flagged"].told(position) else []
+        words = [f"{sure:.0%}" if sure is not None and sure == sure and not by_person else ""]
+        truth = known["reference"].told(position) if "reference" in known else None
+        if label is not None and truth is not None and label.key != "reference" and truth != label.told(position):
+            words.append(f"reference {truth}")
+        image_id = show_id(columns.pool.ids[position])
+        found.append(
+            components.Item(
+                id=image_id,
+                src=urls.picture(project.name, image_id),
+                title=label.names[code] if label is not None and code >= 0 else "",
+                note=" · ".join(word for word in words if word),
+                color=label.colours[code] if label is not None and code >= 0 else "",
+                hint=columns.pool.path(position),
+                value=None if by_person or sure is None or sure != sure else sure,
+                badges=tuple(badge for badge in badges if badge),
+            )
+        )
+    return found
+
+
+def actions(project: Project, pool: Pool, positions: IntArray, chosen: tuple[str, ...], key: str) -> None:
+    """Label, flag, or put into the next draw: the selected images, or all of the list."""
+    store = open_store(project)
+    ids = [int(one, 16) for one in chosen]
+    everything = st.toggle(
+        f"All {len(positions):,}", key=f"{key}_all", help="Act on the whole list, not only on this page."
+    )
+    if everything:
+        ids = [int(number) for number in pool.ids[positions]]
+    names = [one.name for one in store.classes.all() if one.merged_into is None]
+    words = count(len(ids), "image") if ids else "nothing selected"
+    target = st.selectbox("Class", names, index=None, key=f"{key}_class", width=170, placeholder="Choose a class")
+    annotator = who.name()
+    disabled = not ids or annotator is None
+    label = st.button(
+        f"Label {words}" if ids else "Label", key=f"{key}_label", type="primary", disabled=disabled or target is None
+    )
+    flag = st.button("Flag", key=f"{key}_flag", icon=":material/flag:", disabled=disabled)
+    draw = st.button(
+        "Add to the next draw", key=f"{key}_draw", icon=":material/playlist_add:", disabled=disabled,
+        help="These images wait on the Label page. They do not count as a random sample.",
+    )  # fmt: skip
+    if annotator is None:
+        who.ask(key)
+        return
+    try:
+        if label and target is not None:
+            review.label_images(store, ids, target, annotator=annotator)
+            done(key, f"{count(len(ids), 'image')} labeled {literal(target)}. A person's label wins from now on.")
+        elif flag:
+            review.flag_images(store, ids, annotator=annotator)
+            done(key, f"{count(len(ids), 'image')} flagged.")
+        elif draw:
+            places = pool.positions(np.array(ids, dtype=np.uint64))
+            drawing = review.add_to_next_draw(store, pool, places, annotator=annotator)
+            done(key, f"{count(len(drawing), 'image')} wait on the Label page.")
+    except SemiPruneError as error:
+        st.error(literal(str(error), 1000), icon=":material/error:")
+
+
+def done(key: str, words: str) -> None:
+    """Say what was done, begin a new selection, and let the whole page see the change."""
+    st.session_state[f"{key}_said"] = words
+    st.session_state[f"{key}_turn"] = st.session_state.get(f"{key}_turn", 0) + 1
+    st.rerun()

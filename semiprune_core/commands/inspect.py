@@ -1,0 +1,99 @@
+"""``quality`` and ``map``: how far the pseudo-labels can be trusted, and the pool as a map."""
+
+from __future__ import annotations
+
+import argparse
+
+from semiprune_core import jobs, quality_report, trust
+from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
+from semiprune_core.embeddings.features import FEATURES
+from semiprune_core.embeddings.maps import MapSettings, make_maps
+from semiprune_core.embeddings.reduce import REDUCERS
+from semiprune_core.errors import InvalidDataError
+from semiprune_core.labeling import open_store
+from semiprune_core.results import PseudoRun, latest_pseudo
+from semiprune_core.workspace import Workspace
+
+
+def _configure_quality(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="the project's name")
+    parser.add_argument("--run", metavar="ID", help="a run such as pseudo-0002 (default: the newest)")
+    parser.add_argument("--subset", metavar="NAME", help='only these images, such as "Corrupted images"')
+
+
+def _quality(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    project = workspace.project(args.name)
+    run = latest_pseudo(project)
+    if args.run:
+        artifact = project.artifact(args.run)
+        if artifact.kind != "pseudo":
+            raise InvalidDataError(f"{artifact.id} is not a run of pseudo-labels. Name one such as {run.artifact.id}.")
+        run = PseudoRun(artifact)
+    found = quality_report.report(project.pool(), run, store=open_store(project), subset=args.subset)
+    others = [PseudoRun(one) for one in project.artifacts("pseudo") if one.id != run.artifact.id]
+    judged = trust.judge(found, [quality_report.agreement(run, other) for other in others])
+    value = {
+        "project": project.name,
+        **found.to_json(),
+        "trust": {
+            "level": judged.level,
+            "verdict": judged.verdict,
+            "reasons": [{"level": reason.level, "sentence": reason.sentence} for reason in judged.reasons],
+        },
+    }
+    return Outcome(value, _told(found, judged))
+
+
+def _told(found: quality_report.Report, judged: trust.Trust) -> str:
+    lines = [f"{found.run.artifact.id}, {found.subset.lower()} ({found.n_images:,})"]
+    held, known = found.held_out, found.reference
+    if held is not None:
+        share = held.accuracy
+        lines.append(
+            f"Held-out accuracy {share.value:.1%}, 95% interval {share.low:.1%} to {share.high:.1%}, n = {share.n}. "
+            f"{quality_report.labels_to_halve(share):,} more held-out labels would halve it."
+        )
+        for name, one in zip(found.class_names, held.per_class, strict=True):
+            said = "too few held-out labels" if one is None else f"{one.value:.1%} ({one.low:.1%} to {one.high:.1%})"
+            lines.append(f"  {name}: {said}")
+    else:
+        lines.append("No labels were held out: nothing measures this run without reference labels.")
+    if known is not None:
+        lines.append(
+            f"Against {known.n:,} reference labels: accuracy {known.accuracy:.1%}, balanced "
+            f"{known.balanced_accuracy:.1%}, NMI {known.nmi:.1%}, ARI {known.ari:.1%}."
+        )
+    lines.append(f"Trust: {judged.level}. {judged.verdict}")
+    lines += [f"  {reason.level}: {reason.sentence}" for reason in judged.reasons]
+    return "\n".join(lines)
+
+
+def _configure_map(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="the project's name")
+    parser.add_argument("--method", choices=list(REDUCERS), default="umap", help="default: umap")
+    parser.add_argument("--features", choices=list(FEATURES), default="ssl", help="default: ssl")
+    parser.add_argument("--encoder", default="", help="with --features pretrained: torchvision:NAME or timm:NAME")
+    parser.add_argument("--weights", default="", help="a local .safetensors file for the encoder")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--background", action="store_true", help="as a job; see `semiprune jobs list`")
+
+
+def _map(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    project = workspace.project(args.name)
+    settings = MapSettings(
+        features=args.features, method=args.method, seed=args.seed, encoder=args.encoder, weights=args.weights
+    )
+    if args.background:
+        job = jobs.submit(project, "map", settings.to_json())
+        jobs.supervise(workspace)
+        return Outcome({"job": job.id}, f"Started {job.id}. See it with: semiprune jobs list")
+    made = make_maps(project, settings, console)[-1]
+    facts = made.artifact.facts
+    value = {"project": project.name, "artifact": made.artifact.id, "title": made.title, **facts}
+    return Outcome(value, f"{made.artifact.id}: {made.title}, {facts['n_placed']:,} of {facts['n_images']:,} images.")
+
+
+COMMANDS.register("quality")(
+    Command("say how good the pseudo-labels are, with intervals", _configure_quality, _quality)
+)
+COMMANDS.register("map")(Command("compute a 2-D map of the pool", _configure_map, _map))

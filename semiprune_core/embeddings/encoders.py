@@ -1,0 +1,143 @@
+"""Pretrained encoders: torchvision or timm by name, their weights fetched or given as a local safetensors file."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiprune_core import files
+from semiprune_core.errors import InvalidDataError, InvalidSettingError, SourceError
+from semiprune_core.paths import PathGuard, shown
+
+if TYPE_CHECKING:
+    from torch import nn
+
+BATCH = 64
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+"""ImageNet's, which nearly all published encoders were trained with."""
+HEADS = ("fc", "classifier", "heads", "head")
+"""Where torchvision keeps the last layers; without them a net gives its features."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """``net`` maps (n, 3, side, side) to (n, D); ``weights_hash`` says which weights it holds."""
+
+    net: nn.Module
+    weights_hash: str
+
+
+def open_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Encoder:
+    """``torchvision:resnet18`` or ``timm:vit_small_patch16_224.dino``; ``weights`` a safetensors file, "" fetches."""
+    library, _, model = name.partition(":")
+    if not model:
+        library, model = "torchvision", library
+    if library not in LIBRARIES:
+        raise InvalidSettingError(
+            f"An encoder is named torchvision:NAME or timm:NAME, such as torchvision:resnet18; got '{shown(name)}'."
+        )
+    path = None
+    if weights:
+        path = guard.resolve(weights)
+        if path.suffix != ".safetensors":
+            raise SourceError(
+                f"{path.name} is not a safetensors file. Weights in other formats can run code when they are opened; "
+                "convert them to .safetensors first.",
+                code="FORMAT_NOT_ALLOWED",
+            )
+        if not path.is_file():
+            raise SourceError(f"There is no file {path}. Check the path of the weights.", code="FILE_MISSING")
+    net = LIBRARIES[library](model, fetch=path is None)
+    if path is not None:
+        _load(net, path)
+        digest = files.sha256_file(path)
+    else:
+        digest = files.sha256_json({"library": library, "model": model})
+    net.eval()
+    return Encoder(net, digest)
+
+
+def _torchvision(name: str, *, fetch: bool) -> nn.Module:
+    from torch import nn
+    from torchvision import models
+
+    if name not in models.list_models(models):
+        raise InvalidSettingError(f"torchvision has no classifier '{shown(name)}'. resnet18 and vit_b_16 are two.")
+    net = models.get_model(name, weights=None)
+    if fetch:
+        chosen = models.get_model_weights(name).DEFAULT
+        state = _fetched(name, lambda: chosen.get_state_dict(check_hash=True, progress=False, weights_only=True))
+        net.load_state_dict(state)
+    for head in HEADS:
+        if hasattr(net, head):
+            setattr(net, head, nn.Identity())
+            return net
+    raise InvalidSettingError(f"It is not known where {shown(name)} keeps its last layer. Choose another encoder.")
+
+
+def _timm(name: str, *, fetch: bool) -> nn.Module:
+    if importlib.util.find_spec("timm") is None:
+        raise InvalidSettingError(
+            "timm is not installed here. Install it (pip install timm), or choose torchvision:NAME."
+        )
+    import timm
+
+    if name.split(".")[0] not in timm.list_models():
+        raise InvalidSettingError(f"timm has no model '{shown(name)}'.")
+    return _fetched(name, lambda: timm.create_model(name, pretrained=fetch, num_classes=0))
+
+
+LIBRARIES: dict[str, Callable[..., Any]] = {"torchvision": _torchvision, "timm": _timm}
+
+
+def _fetched(name: str, fetch: Callable[[], Any]) -> Any:
+    try:
+        return fetch()
+    except (OSError, RuntimeError) as error:  # no network, a refused download, a wrong hash
+        raise SourceError(
+            f"The weights of {shown(name)} could not be fetched ({shown(str(error), 120)}). "
+            "Give them as a local .safetensors file instead.",
+            code="WEIGHTS_MISSING",
+        ) from error
+
+
+def _load(net: nn.Module, path: Any) -> None:
+    """Fill the net from a safetensors file; the last layer's weights may be in it and are left aside."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        state = load_file(path)
+    except SafetensorError as error:
+        raise SourceError(f"{path.name} cannot be read as safetensors: {shown(str(error), 120)}.") from error
+    wanted = net.state_dict()
+    missing = [key for key in wanted if key not in state and not key.endswith("num_batches_tracked")]
+    wrong = [key for key in wanted if key in state and state[key].shape != wanted[key].shape]
+    if missing or wrong:
+        first = (missing or wrong)[0]
+        raise InvalidDataError(
+            f"{path.name} does not fit this encoder: {first} is missing or has another shape. Choose the net it is of."
+        )
+    net.load_state_dict({key: state[key] for key in wanted if key in state}, strict=False)
+
+
+def encode(encoder: Encoder, images: np.ndarray, *, side: int, report: Callable[[int, int], None]) -> np.ndarray:
+    """(N, D) float16 features of ``images`` (N, s, s, C) uint8, enlarged to ``side`` pixels."""
+    import torch
+    from torch.nn import functional
+
+    mean, std = torch.tensor(MEAN).view(1, 3, 1, 1), torch.tensor(STD).view(1, 3, 1, 1)
+    parts = []
+    with torch.inference_mode():
+        for start in range(0, len(images), BATCH):
+            report(start, len(images))
+            pixels = torch.from_numpy(np.array(images[start : start + BATCH])).permute(0, 3, 1, 2).float()
+            pixels = pixels.expand(-1, 3, -1, -1) / 255
+            if pixels.shape[-1] != side:
+                pixels = functional.interpolate(pixels, size=(side, side), mode="bilinear", antialias=True)
+            parts.append(encoder.net((pixels - mean) / std).flatten(1).numpy().astype(np.float16))
+    return np.concatenate(parts)

@@ -1,0 +1,128 @@
+"""Where a map's features come from: the SSL model, the dynamics model, raw pixels, or a pretrained encoder.
+
+A source is ``(project, settings, progress) -> Features``; a new one registers under its name in FEATURES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiprune_core.errors import InvalidDataError, MissingStepError
+from semiprune_core.progress import Progress, Stopped
+from semiprune_core.registry import Registry
+from semiprune_core.results import latest_pseudo
+from semiprune_core.workspace import Project
+
+if TYPE_CHECKING:
+    from semiprune_core.embeddings.maps import MapSettings
+
+PIXEL_SIDE = 32
+BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """``values`` (N, D) float, maybe memory-mapped; ``inputs`` what they were made from, by content hash."""
+
+    values: np.ndarray
+    inputs: Mapping[str, str]
+
+
+Source = Callable[[Project, "MapSettings", Progress], Features]
+FEATURES: Registry[Source] = Registry("feature source")
+
+
+@FEATURES.register("ssl", title="SSL model", needs="pseudo")
+def from_ssl(project: Project, settings: MapSettings, progress: Progress) -> Features:
+    """The penultimate layer of the model that gave the pseudo-labels."""
+    run = latest_pseudo(project)
+    return Features(run.features(), {"pseudo": run.artifact.hash})
+
+
+@FEATURES.register("dynamics", title="Dynamics model", needs="trajectory")
+def from_dynamics(project: Project, settings: MapSettings, progress: Progress) -> Features:
+    """The penultimate layer of the model whose training gave the scores."""
+    artifact = project.latest("trajectory")
+    if artifact is None:
+        raise MissingStepError(f"Project '{project.name}' has no dynamics run yet. Start one on the Scores page.")
+    path = artifact.path("features.npy")
+    if not path.is_file():
+        raise MissingStepError(f"{artifact.id} kept no features. Choose the SSL model's, or run the dynamics again.")
+    return Features(np.load(path, mmap_mode="r", allow_pickle=False), {"trajectory": artifact.hash})
+
+
+@FEATURES.register("pixels", title="Raw pixels", needs="pool")
+def from_pixels(project: Project, settings: MapSettings, progress: Progress) -> Features:
+    """The pixels themselves, made small by averaging; there is nothing to train for these."""
+    pool = project.pool()
+    images = pool.images()
+    side = images.shape[1]
+    step = max(1, side // PIXEL_SIDE)
+    kept = side // step
+    values = np.empty((len(images), kept * kept * images.shape[3]), dtype=np.float16)
+    for start in range(0, len(images), BLOCK):
+        _go_on(progress, start, len(images))
+        part = np.asarray(images[start : start + BLOCK, : kept * step, : kept * step], dtype=np.float32)
+        part = part.reshape(len(part), kept, step, kept, step, -1).mean(axis=(2, 4)) / 255
+        values[start : start + len(part)] = part.reshape(len(part), -1)
+    return Features(values, {"pool": pool.hash})
+
+
+@FEATURES.register("pretrained", title="Pretrained encoder", needs="pool")
+def from_pretrained(project: Project, settings: MapSettings, progress: Progress) -> Features:
+    """An encoder the user has: torchvision or timm by name, with their weights or a local safetensors file."""
+    from semiprune_core.embeddings.encoders import encode, open_encoder
+
+    pool = project.pool()
+    encoder = open_encoder(settings.encoder, settings.weights, guard=project.workspace.guard)
+    values = encode(
+        encoder, pool.images(), side=settings.encoder_size, report=lambda done, n: _go_on(progress, done, n)
+    )
+    return Features(values, {"pool": pool.hash, "weights": encoder.weights_hash})
+
+
+def available_features(project: Project) -> dict[str, str]:
+    """Name -> "" where the source can be used now, else what is missing, in words."""
+    words = {
+        "pseudo": "needs pseudo-labels: train on the Train page",
+        "trajectory": "needs a dynamics run: start one on the Scores page",
+        "pool": "needs images: import some on the Pool page",
+    }
+    found: dict[str, str] = {}
+    for name in FEATURES:
+        kind = str(FEATURES.facts(name)["needs"])
+        artifact = project.latest(kind)
+        found[name] = "" if artifact is not None else words[kind]
+        if artifact is not None and name == "dynamics" and not artifact.path("features.npy").is_file():
+            found[name] = "the dynamics run kept no features"
+    return found
+
+
+def checked(features: Features, n_images: int) -> np.ndarray:
+    """The values (N, D), if there is one finite row for every image."""
+    values = features.values
+    if values.ndim != 2 or not values.shape[1]:
+        raise InvalidDataError(f"Features have shape {values.shape}, expected (images, dimensions).")
+    if len(values) > n_images:
+        raise InvalidDataError(f"There are features of {len(values):,} images for {n_images:,}. Train again.")
+    for start in range(0, len(values), BLOCK):
+        if not np.isfinite(values[start : start + BLOCK]).all():
+            raise InvalidDataError("The features hold values that are not finite. Train again, or choose others.")
+    return values
+
+
+def _go_on(progress: Progress, done: int, total: int) -> None:
+    if progress.should_stop():
+        raise Stopped
+    progress.report(done, total, unit="images", stage="features")
+
+
+def describe(settings: Mapping[str, Any]) -> str:
+    """A map's features in words."""
+    name = str(settings["features"])
+    title = FEATURES.title(name) if name in FEATURES else name
+    return f"{title} ({settings['encoder']})" if name == "pretrained" and settings.get("encoder") else title

@@ -1,0 +1,76 @@
+"""The review queues of the labeling deck: doubtful pseudo-labels with the model's answer as the suggestion.
+
+``doubt`` takes every signal there is, ``doubt_<signal>`` one of them. Decisions go to the round "review": they are
+human labels, and never part of an unbiased estimate.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from semiprune_core import review
+from semiprune_core.errors import MissingStepError
+from semiprune_core.labeling import LabelStore
+from semiprune_core.labeling.events import REVIEW_ROUND
+from semiprune_core.pool import Pool
+from semiprune_core.quality_report import on_run
+from semiprune_core.records import UNLABELED, FloatArray
+from semiprune_core.results import PseudoRun
+from semiprune_core.server.queues import QUEUES, Cards
+from semiprune_core.workspace import Project, Workspace
+
+_MOST_KEPT = 4
+_KEPT: dict[Any, dict[str, FloatArray]] = {}
+
+
+def project_of(pool: Pool) -> Project:
+    """The project whose folder a pool's images lie in."""
+    folder = pool.segments[0].artifact.folder.parents[1]
+    return Workspace(folder.parent).project(folder.name)
+
+
+def kept_signals(project: Project, run: PseudoRun, others: list[PseudoRun]) -> dict[str, FloatArray]:
+    """The signals of doubt, computed once per state of runs and scores."""
+    scores = project.latest("scores")
+    key = (project.folder, run.artifact.hash, tuple(one.artifact.hash for one in others), scores and scores.hash)
+    if key not in _KEPT:
+        while len(_KEPT) >= _MOST_KEPT:
+            _KEPT.pop(next(iter(_KEPT)))
+        _KEPT[key] = review.signals(project, run, others)
+    return _KEPT[key]
+
+
+def doubtful(store: LabelStore, pool: Pool, annotator: str, n: int, *, signal: str | None = None) -> Cards:
+    """The ``n`` most doubtful images that no person has labeled or skipped in review, each with the model's answer."""
+    project = project_of(pool)
+    artifact = project.latest("pseudo")
+    if artifact is None:
+        raise MissingStepError("There are no pseudo-labels to review yet. Train on the Train page first.")
+    run = PseudoRun(artifact)
+    others = [PseudoRun(one) for one in project.artifacts("pseudo") if one.id != artifact.id]
+    known = on_run(pool.split("pool"), run)
+    found = kept_signals(project, run, others)
+    if signal is not None and signal not in found:
+        raise MissingStepError(f"'{review.SIGNALS[signal]}' is not known yet in this project. Order by another signal.")
+    labeled = review.human_labels(known, run, store) != UNLABELED
+    seen = np.array([one.image_id for one in store.held() if one.round == REVIEW_ROUND and one.action], dtype=np.uint64)
+    order = review.doubt(
+        found, use=None if signal is None else (signal,), leave_out=np.flatnonzero(labeled | np.isin(known.ids, seen))
+    ).order[:n]
+    number = {one.name: one.class_id for one in store.classes.all() if one.merged_into is None}
+    predicted, confidence = np.asarray(run.predicted())[order], np.asarray(run.confidence())[order]
+    ids = known.ids[order]
+    suggestions = {
+        int(image_id): (number[run.class_names[label]], float(sure))
+        for image_id, label, sure in zip(ids, predicted, confidence, strict=True)
+        if run.class_names[label] in number
+    }
+    return Cards(ids, REVIEW_ROUND, suggestions=suggestions)
+
+
+QUEUES.register("doubt", title="Doubtful pseudo-labels")(doubtful)
+for _signal, _title in review.SIGNALS.items():
+    QUEUES.register(f"doubt_{_signal}", title=_title)(functools.partial(doubtful, signal=_signal))

@@ -1,0 +1,67 @@
+"""The trust check: each reason at its threshold, and a red that says what is safer."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from semiprune_core.learning.quality import Bin, wilson
+from semiprune_core.quality_report import ClassRow, HeldOut
+from semiprune_core.trust import SAFER, judge
+
+
+def row(name, n_human=20, verdict=""):
+    return ClassRow(name, 0 if verdict == "none" else 100, n_human, 100, 60, 140, None, verdict)
+
+
+def report(right=95, n=100, rows=None, ece=0.02, per_class=None):
+    rows = rows or [row("a"), row("b")]
+    names = tuple(one.name for one in rows)
+    held = HeldOut(
+        wilson(right, n), per_class or (None,) * len(rows), ece, (Bin(0.9, 1, n, 0.95 + ece, 0.95),), "labels."
+    )
+    return SimpleNamespace(held_out=held, classes=tuple(rows), class_names=names)
+
+
+def test_good_labels_are_green():
+    assert judge(report(), [0.9]).level == "green"
+
+
+@pytest.mark.parametrize("right, level", [(95, "green"), (80, "amber"), (55, "red")])
+def test_the_lower_end_of_the_interval_decides(right, level):
+    assert judge(report(right)).level == level
+
+
+def test_red_says_that_random_is_safer_and_why():
+    judged = judge(report(40))
+    assert judged.verdict.startswith(SAFER) and "40%" in judged.verdict
+
+
+@pytest.mark.parametrize(
+    "rows, level, words",
+    [
+        ([row("a"), row("b", verdict="none")], "red", "Class b got no pseudo-label"),
+        ([row("a"), row("b", n_human=3)], "amber", "fewer than 4 human labels"),
+        ([row("a"), row("b", verdict="too many")], "amber", "too many"),
+    ],
+)
+def test_classes_are_named(rows, level, words):
+    judged = judge(report(rows=rows))
+    assert judged.level == level
+    assert any(words in reason.sentence for reason in judged.reasons)
+
+
+def test_a_class_that_is_surely_mostly_wrong_is_amber():
+    judged = judge(report(per_class=(wilson(2, 20), wilson(19, 20))))
+    assert judged.level == "amber" and "Class a is wrong more often" in judged.reasons[0].sentence
+
+
+@pytest.mark.parametrize("agreements, level", [([], "green"), ([0.9], "green"), ([0.9, 0.7], "amber"), ([0.5], "red")])
+def test_stability_over_runs(agreements, level):
+    assert judge(report(), agreements).level == level
+
+
+def test_bad_calibration_and_no_measure_are_amber():
+    assert judge(report(ece=0.2)).level == "amber"
+    blind = report()
+    blind.held_out = None
+    assert judge(blind).level == "amber"
