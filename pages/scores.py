@@ -117,8 +117,9 @@ def histograms(seen: ScoreView) -> tuple[IntArray | None, str, str]:
     """All histograms, two in a row; the positions behind what was picked last, by which score, and in words."""
     groups = split_control(seen)
     picked: tuple[IntArray | None, str, str] = (None, seen.names[0], "")
-    columns = st.columns(2, gap="medium")
     for number, name in enumerate(seen.names):
+        if number % 2 == 0:  # a row of its own for each pair, so that a narrow screen keeps the order
+            columns = st.columns(2, gap="medium")
         with columns[number % 2]:
             describe(name)
             edges, counts = score_view.histogram(seen, name, groups)

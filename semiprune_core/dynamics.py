@@ -10,6 +10,7 @@ from semiprune_core.artifacts import Artifact
 from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.labeling import open_store
+from semiprune_core.learning import machine
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.results import PseudoRun, latest_pseudo
@@ -44,7 +45,7 @@ def submit_dynamics(
     *,
     preset: str = "quick",
     seeds: tuple[int, ...] = (0,),
-    device: str | None = None,
+    device: str = "auto",
     nproc: int = 1,
     immediate: bool = False,
     **training: Any,
@@ -56,7 +57,7 @@ def submit_dynamics(
         project,
         "dynamics",
         settings.to_json(),
-        device=device,
+        device=machine.places(device, nproc),
         pins={"pseudo": pseudo.hash, "pool": project.pool().hash},
         nproc=nproc,
         immediate=immediate,

@@ -24,8 +24,7 @@ import pyarrow.parquet as pq
 from semiprune_core import files
 from semiprune_core.artifacts import Artifact, Draft
 from semiprune_core.errors import InvalidDataError, MissingStepError
-from semiprune_core.pool import Pool
-from semiprune_core.records import UNLABELED, BoolArray, Coreset, FloatArray, IntArray, PseudoLabels, Trajectory
+from semiprune_core.records import BoolArray, Coreset, FloatArray, IntArray, PseudoLabels, Trajectory
 from semiprune_core.scores import ScoreSettings, ScoreTable
 from semiprune_core.trajectory_store import open_trajectory
 from semiprune_core.workspace import Project
@@ -115,13 +114,6 @@ def latest_pseudo(project: Project) -> PseudoRun:
     if artifact is None:
         raise MissingStepError(f"Project '{project.name}' has no pseudo-labels yet. Train on the Train page first.")
     return PseudoRun(artifact)
-
-
-def reference_on(pool: Pool, class_names: tuple[str, ...]) -> IntArray:
-    """(N,) the pool's reference labels as indices into ``class_names``; -1 where there is none of that name."""
-    number = {name: index for index, name in enumerate(class_names)}
-    codes = np.array([number.get(name, UNLABELED) for name in pool.class_names] + [UNLABELED], dtype=np.int64)
-    return codes[pool.reference_labels]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,10 @@ import numpy as np
 from semiprune_core.checks import check_choice
 from semiprune_core.coresets import evidence_of
 from semiprune_core.errors import MissingStepError
+from semiprune_core.learning.training import reference_on
 from semiprune_core.pool import Pool
 from semiprune_core.records import UNLABELED, BoolArray, Evidence, FloatArray, IntArray, PseudoLabels
-from semiprune_core.results import PseudoRun, ScoreRun, TrajectoryRun, made_from, reference_on
+from semiprune_core.results import PseudoRun, ScoreRun, TrajectoryRun, made_from
 from semiprune_core.scores import HARDER, SCORES, ScoreTable
 from semiprune_core.scores.windows import sliding_moments
 from semiprune_core.scoring import trajectories_of
@@ -59,7 +60,7 @@ class ScoreView:
     @cached_property
     def reference(self) -> IntArray | None:
         """(N,) reference labels as indices into the classes, -1 for none; None where no image has one."""
-        found = reference_on(self.pool, self.labels.class_names)
+        found = reference_on(self.labels.class_names, self.pool)
         return found if (found != UNLABELED).any() else None
 
     @cached_property

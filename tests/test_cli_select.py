@@ -34,7 +34,7 @@ def scored(workspace, tmp_path):
 def test_dynamics_ends_in_scores(run, workspace, tmp_path):
     project = make_pool(workspace, tmp_path, n=24)
     add_pseudo(project)
-    code, said = run("dynamics", project.name, "--epochs", "2")
+    code, said = run("dynamics", project.name, "--epochs", "2", "--device", "cpu")
     assert code == 0 and said["scores"] == "scores-0001" and said["trajectories"] == ["trajectory-0001"]
     assert project.latest("scores").settings["window"] == 2
 

@@ -32,7 +32,7 @@ def _configure_dynamics(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the (first) run")
     parser.add_argument("--seeds", type=int, default=1, metavar="K", help="so many runs; scores are their mean")
     parser.add_argument("--epochs", type=int, help="instead of the preset's")
-    parser.add_argument("--device", help="cpu (default), cuda:0, ...")
+    parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda:0, ...")
     parser.add_argument("--nproc", type=int, default=1, help="processes of one run, through torchrun")
     parser.add_argument("--background", action="store_true", help="queue it and return at once")
 

@@ -15,10 +15,11 @@ from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.distributed import World, joined_world
 from semiprune_core.learning.supervised_run import train_supervised
+from semiprune_core.learning.training import check_pool, reference_on
 from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress
 from semiprune_core.records import IntArray
-from semiprune_core.results import PseudoRun, TrajectoryRun, reference_on, write_trajectory
+from semiprune_core.results import PseudoRun, TrajectoryRun, write_trajectory
 from semiprune_core.scoring import score_runs
 from semiprune_core.trajectory_store import TrajectoryWriter
 
@@ -44,9 +45,10 @@ class Share:
 def run(context: JobContext) -> dict[str, Any] | None:
     settings = DynamicsSettings.from_json(context.settings)
     pseudo, pool = pinned_pseudo(context.project, settings), context.project.pool()
-    if pool.hash != context.pins["pool"] or pseudo.artifact.hash != context.pins["pseudo"]:
+    check_pool(pool, context.pins["pool"])
+    if pseudo.artifact.hash != context.pins["pseudo"]:
         raise ConflictError(
-            "The pool or its pseudo-labels changed after this run was queued. Start a new one.", code="PINS_CHANGED"
+            f"{pseudo.artifact.id} is not what it was when this run was queued. Start a new one.", code="PINS_CHANGED"
         )
     with joined_world(choose_device(context.device.split(",")[0])) as (world, device):
         found = []
@@ -118,6 +120,6 @@ def _finished(context: JobContext, seed: int) -> Artifact | None:
 
 def labeled_tests(tests: Pool, class_names: tuple[str, ...]) -> tuple[np.ndarray, IntArray] | None:
     """Test images whose reference label is one of ``class_names``, and those labels; None where there are none."""
-    labels = reference_on(tests, class_names)
+    labels = reference_on(class_names, tests)
     known = np.flatnonzero(labels >= 0)
     return (tests.take(known).images(), labels[known]) if len(known) else None

@@ -13,7 +13,7 @@ from semiprune_core.jobs.job import Job
 from semiprune_core.results import TrajectoryRun, latest_scores
 from tests.scored_projects import add_pseudo, make_pool
 
-QUICK = {"epochs": 3, "batch_size": 16, "precision": "fp32", "checkpoint_every": 2}
+QUICK = {"device": "cpu", "epochs": 3, "batch_size": 16, "precision": "fp32", "checkpoint_every": 2}
 
 
 @pytest.fixture
@@ -121,9 +121,9 @@ def test_newer_pseudo_labels_after_the_queueing_do_not_slip_in(project):
 
 def test_one_epoch_and_equal_seeds_are_refused(project):
     with pytest.raises(InvalidSettingError, match="epochs must be at least 2"):
-        submit_dynamics(project, epochs=1)
+        submit_dynamics(project, epochs=1, device="cpu")
     with pytest.raises(InvalidSettingError, match="different"):
-        submit_dynamics(project, seeds=(1, 1))
+        submit_dynamics(project, seeds=(1, 1), device="cpu")
 
 
 def test_without_pseudo_labels_it_says_what_is_missing(workspace, tmp_path):
