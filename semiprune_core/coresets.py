@@ -132,6 +132,7 @@ def build_coresets(
     ratios: Sequence[float],
     *,
     nested: bool = False,
+    scores: ScoreRun | None = None,
     progress: Progress | None = None,
 ) -> list[CoresetRun]:
     """One coreset for each ratio, the largest first, otherwise as ``request`` says.
@@ -149,10 +150,19 @@ def build_coresets(
                 f"The selector '{request.selector}' chooses anew for each ratio, its coresets are never nested. "
                 f"Leave nesting out, or use one of {', '.join(nesting_selectors())}."
             )
-        scores = latest_scores(project)
-        held = requests[0].knobs(len(project.pool()), scores.n_epochs)
+        held = requests[0].knobs(len(project.pool()), (scores or latest_scores(project)).n_epochs)
         requests = [one.replace(**{name: value for name, value in held.items() if name in KNOBS}) for one in requests]
-    return [build_coreset(project, one, progress=progress) for one in requests]
+    return [build_coreset(project, one, scores=scores, progress=progress) for one in requests]
+
+
+def more_ratios(
+    project: Project, run: CoresetRun, ratios: Sequence[float], *, nested: bool = False
+) -> list[CoresetRun]:
+    """Coresets like ``run`` at other ratios: its method, seed, options and scores, the knobs by default."""
+    settings = run.artifact.settings
+    request = CoresetRequest(method=settings["method"], seed=run.artifact.manifest["seed"], **settings["options"])
+    scores = ScoreRun(made_from(project, run.artifact, "scores"))
+    return build_coresets(project, request, ratios, nested=nested, scores=scores)
 
 
 def nesting_selectors() -> list[str]:

@@ -9,9 +9,11 @@ from semiprune_core.exporting.run import (
     export_coreset,
     export_csv,
     has_exports,
+    last_proof,
     list_exports,
     preview,
     submit_export,
+    submit_verify,
 )
 from semiprune_core.registry import import_siblings
 
@@ -31,6 +33,7 @@ __all__ = [
     "export_csv",
     "has_exports",
     "hex_ids",
+    "last_proof",
     "list_exports",
     "open_content",
     "open_export",
@@ -38,4 +41,5 @@ __all__ = [
     "preview",
     "safe_texts",
     "submit_export",
+    "submit_verify",
 ]

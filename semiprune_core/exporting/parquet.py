@@ -7,6 +7,9 @@ import pyarrow.parquet as pq
 from semiprune_core.exporting.base import FORMATS, Place
 from semiprune_core.exporting.content import Content
 
+REPEATED = ("label", "label_source", "pseudo_label")
+"""Columns with few values; the others differ from row to row, and a dictionary would only cost time."""
+
 
 @FORMATS.register(
     "parquet",
@@ -21,7 +24,7 @@ def write_parquet(content: Content, place: Place) -> None:
     for role, positions in (("kept", content.kept_idx), ("all", content.all_idx)):
         with (
             place.open(role, ".parquet", rows=len(positions)) as file,
-            pq.ParquetWriter(file, schema, compression="zstd") as writer,
+            pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=list(REPEATED)) as writer,
         ):
             for _, rows in content.batches(positions, exact=True):
                 writer.write_table(rows)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semiprune_core import files, jobs
-from semiprune_core.errors import InvalidSettingError
+from semiprune_core.errors import InvalidSettingError, WorkspaceError
 from semiprune_core.exporting.base import (
     FORMATS,
     MANIFEST_SUFFIX,
@@ -25,6 +25,7 @@ from semiprune_core.exporting.base import (
     publish,
 )
 from semiprune_core.exporting.content import Content, open_content
+from semiprune_core.paths import shown
 from semiprune_core.progress import Progress
 from semiprune_core.results import CoresetRun, open_coreset
 from semiprune_core.settings import Settings
@@ -49,6 +50,13 @@ class ExportSettings(Settings):
             raise InvalidSettingError("An export needs at least one coreset and one format.")
         for name in self.formats:
             options_for(name, ExportOptions.from_json(self.options))  # raises for unknown names and ways
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifySettings(Settings):
+    """Which export a verify job proves."""
+
+    export: str
 
 
 def export_coreset(
@@ -91,6 +99,14 @@ def list_exports(project: Project) -> list[Export]:
     """All exports, the newest first."""
     found = project.exports_folder.glob(f"*{MANIFEST_SUFFIX}")
     return [open_export(path) for path in sorted(found, key=lambda path: (-path.stat().st_mtime_ns, path.name))]
+
+
+def open_named(project: Project, export_id: str) -> Export:
+    """One export by its id."""
+    for export in list_exports(project):
+        if export.id == export_id:
+            return export
+    raise WorkspaceError(f"Project '{project.name}' has no export '{shown(export_id)}'.", code="NO_EXPORT")
 
 
 def has_exports(project: Project) -> bool:
@@ -138,3 +154,14 @@ def submit_export(
     )
     pins = {name: open_coreset(project, name).artifact.hash for name in settings.coresets}
     return jobs.submit(project, "export", settings.to_json(), pins=pins, immediate=immediate)
+
+
+def submit_verify(project: Project, export: Export, *, immediate: bool = False) -> jobs.Job:
+    """Queue the proof of one export."""
+    settings = VerifySettings(export=export.id)
+    return jobs.submit(project, "verify", settings.to_json(), title=f"Verify {export.id}", immediate=immediate)
+
+
+def last_proof(found: Sequence[jobs.Job], export: Export) -> jobs.Job | None:
+    """The latest verify job of an export among ``found`` (newest first)."""
+    return next((job for job in found if job.settings.get("export") == export.id), None)

@@ -64,11 +64,11 @@ def select(project):
     return functools.partial(select_in, project)
 
 
-def imported(folder, kind, location):
-    """A fresh project below ``folder`` with what was imported from ``location``."""
+def imported(folder, kind, location, home=None):
+    """A fresh project, below ``folder`` or in ``home``, with what was imported from ``location``."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("SEMIPRUNE_ROOTS", str(folder))
-        project = Workspace.open(folder / "home").create("Test")
+        project = Workspace.open(home or folder / "home").create("Test")
         settings = ImportSettings(source=SourceSpec(kind, str(location)).to_json(), n_workers=1)
         import_source(project, settings, Collected())
     return project.workspace.project(project.name)

@@ -1,0 +1,144 @@
+"""Small pieces of HTML and SVG. Every text that comes in is escaped here and nowhere else."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from semiprune_core.paths import shown
+from semiprune_core.pool import mime_of
+
+STYLE = """
+:root { color-scheme: light; --ink: #1c2526; --faint: #5d6b6c; --line: #dfe4e4; --accent: #0f766e; --grey: #b9c2c2; }
+* { box-sizing: border-box; }
+body { font: 15px/1.55 Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; color: var(--ink);
+  background: #fff; max-width: 60rem; margin: 0 auto; padding: 2.5rem 1.5rem 4rem; }
+h1 { font-size: 1.8rem; margin: 0; } h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; padding-top: .8rem;
+  border-top: 1px solid var(--line); } h3 { font-size: 1.02rem; margin: 1.6rem 0 .4rem; }
+p { margin: .4rem 0; max-width: 46rem; } .faint { color: var(--faint); font-size: .9rem; }
+.numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .8rem 1.5rem;
+  margin: 1rem 0; }
+.numbers b { display: block; font-size: 1.5rem; font-weight: 600; }
+.numbers span { color: var(--faint); font-size: .85rem; }
+table { border-collapse: collapse; width: 100%; margin: .6rem 0; font-size: .9rem; }
+th { text-align: left; font-weight: 600; color: var(--faint); }
+td, th { padding: .25rem .8rem .25rem 0; vertical-align: top;
+  border-bottom: 1px solid var(--line); } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+.pictures { display: flex; flex-wrap: wrap; gap: 4px; margin: .4rem 0 .8rem; }
+.pictures img { width: 64px; height: 64px; object-fit: cover; border-radius: 4px; image-rendering: pixelated; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1.2rem; }
+figure { margin: 0; }
+figcaption { font-size: .85rem; color: var(--faint); } svg { width: 100%; height: auto; display: block; }
+code { font-size: .82rem; overflow-wrap: anywhere; }
+@page { margin: 16mm; }
+@media print { body { padding: 0; max-width: none; font-size: 11pt; } h2, h3 { break-after: avoid; }
+  figure, tr, .pictures, .numbers { break-inside: avoid; }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
+"""
+WIDTH, HEIGHT = 320, 110
+
+
+def text(value: object, limit: int = 200) -> str:
+    """Anything as escaped text; odd characters made visible."""
+    return escape(shown(str(value), limit))
+
+
+def paragraph(words: str, *, faint: bool = False) -> str:
+    return f"<p{' class=faint' if faint else ''}>{text(words, 1000)}</p>"
+
+
+def section(title: str, *parts: str) -> str:
+    return f"<section><h2>{text(title)}</h2>{''.join(parts)}</section>"
+
+
+def heading(words: str) -> str:
+    return f"<h3>{text(words)}</h3>"
+
+
+def numbers(values: Mapping[str, str]) -> str:
+    """Large figures side by side, each over its name."""
+    inside = "".join(f"<div><b>{text(value)}</b><span>{text(name)}</span></div>" for name, value in values.items())
+    return f'<div class="numbers">{inside}</div>'
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Numbers (and texts that are numbers with a unit) to the right, by the header's trailing ``#``."""
+    right = [name.endswith("#") for name in header]
+    head = "".join(
+        f"<th{' class=n' if n else ''}>{text(name.removesuffix('#'))}</th>"
+        for name, n in zip(header, right, strict=True)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{' class=n' if n else ''}>{text(cell)}</td>" for cell, n in zip(row, right, strict=True))
+        + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def pictures(thumbs: Iterable[tuple[bytes, str]]) -> str:
+    """A row of thumbnails, held inside the file; ``(bytes, words)`` each."""
+    inside = "".join(
+        f'<img alt="{text(words)}" title="{text(words)}" src="data:{mime_of(data)};base64,'
+        f'{base64.b64encode(data).decode("ascii")}">'
+        for data, words in thumbs
+    )
+    return f'<div class="pictures">{inside}</div>'
+
+
+def histogram(edges: np.ndarray, kept: np.ndarray, dropped: np.ndarray, title: str) -> str:
+    """Two stacked histograms (K,) over ``edges`` (K + 1,): kept in colour, dropped in grey above it."""
+    top = max(int((kept + dropped).max(initial=0)), 1)
+    step = WIDTH / len(kept)
+    bars = []
+    for number, (low, high) in enumerate(zip(kept.tolist(), dropped.tolist(), strict=True)):
+        base = HEIGHT
+        for count, colour in ((low, "var(--accent)"), (high, "var(--grey)")):
+            tall = count / top * HEIGHT
+            base -= tall
+            if count:
+                bars.append(
+                    f'<rect x="{number * step:.2f}" y="{base:.2f}" width="{step * 0.9:.2f}" height="{tall:.2f}" '
+                    f'fill="{colour}"/>'
+                )
+    axis = (
+        f'<text x="0" y="{HEIGHT + 14}" font-size="10" fill="#5d6b6c">{edges[0]:.3g}</text>'
+        f'<text x="{WIDTH}" y="{HEIGHT + 14}" font-size="10" fill="#5d6b6c" text-anchor="end">{edges[-1]:.3g}</text>'
+    )
+    picture = (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT + 18}" role="img" aria-label="{text(title)}">{"".join(bars)}{axis}</svg>'
+    )
+    return f"<figure><figcaption>{text(title)}</figcaption>{picture}</figure>"
+
+
+def balance(names: Sequence[str], before: Sequence[int], after: Sequence[int]) -> str:
+    """For each class how many images there were and how many are kept, as bars."""
+    top, tall = max([*before, 1]), 18
+    rows = []
+    for number, (name, was, now) in enumerate(zip(names, before, after, strict=True)):
+        y = number * tall
+        rows.append(
+            f'<text x="96" y="{y + 12}" font-size="10" text-anchor="end" fill="#1c2526">{text(name, 18)}</text>'
+            f'<rect x="102" y="{y + 3}" width="{was / top * 300:.1f}" height="11" fill="var(--grey)"/>'
+            f'<rect x="102" y="{y + 3}" width="{now / top * 300:.1f}" height="11" fill="var(--accent)"/>'
+            f'<text x="{106 + was / top * 300:.1f}" y="{y + 12}" font-size="10" fill="#5d6b6c">'
+            f"{now:,} of {was:,}</text>"
+        )
+    box = f"0 0 480 {max(1, len(names)) * tall}"
+    return f'<svg viewBox="{box}" role="img" aria-label="Class balance">{"".join(rows)}</svg>'
+
+
+def page(title: str, *parts: str) -> str:
+    """A whole document that asks for nothing from anywhere."""
+    guard = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{guard}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{text(title)}</title><style>{STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
+    )

@@ -1,0 +1,263 @@
+"""What the report says, section by section. A step that was not done is said to be missing, not left out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semiprune_core import files, jobs
+from semiprune_core.artifacts import versions
+from semiprune_core.coresets import nesting
+from semiprune_core.exporting.content import Content, open_content
+from semiprune_core.labeling import open_store
+from semiprune_core.labeling.agreement import agreement
+from semiprune_core.labeling.database import URL_VARIABLE
+from semiprune_core.labeling.progress_report import LONGEST_GAP_S, progress
+from semiprune_core.methods import METHODS
+from semiprune_core.pool import Pool
+from semiprune_core.pool_view import pool_summary
+from semiprune_core.progress import Progress
+from semiprune_core.records import IntArray
+from semiprune_core.report import draw
+from semiprune_core.results import CoresetRun, PseudoRun
+from semiprune_core.score_view import bin_values
+from semiprune_core.scores import SCORES
+from semiprune_core.selection import SELECTORS
+from semiprune_core.workspace import Project
+
+N_CORESETS = 5
+N_PICTURES = 24
+N_CLASSES = 40
+COMPUTING = ("ssl", "dynamics", "search", "evaluate", "map")
+
+
+def write_report(project: Project, progress: Progress | None = None) -> Path:
+    """Write the report into the project's exports, under a name that ends in its content's hash."""
+    data = build_report(project, progress).encode("utf-8")
+    name = f"report-{project.name}-{hashlib.sha256(data).hexdigest()[:12]}.html"
+    with files.named_disk_errors(project.exports_folder):
+        project.exports_folder.mkdir(parents=True, exist_ok=True)
+    files.write_bytes(project.exports_folder / name, data)
+    return project.exports_folder / name
+
+
+def build_report(project: Project, progress: Progress | None = None) -> str:
+    """The report as HTML; nothing in it depends on when it is made."""
+    pool = project.pool()
+    artifact = project.latest("pseudo")
+    pseudo = PseudoRun(artifact) if artifact is not None else None
+    runs = [CoresetRun(one) for one in project.artifacts("coreset")][-N_CORESETS:]
+    current = [run for run in runs if run.artifact.inputs["pool"] == pool.hash]
+    contents = []
+    for number, run in enumerate(current, start=1):
+        contents.append(open_content(project, run))
+        if progress is not None:
+            progress.report(number, len(current), unit="coresets")
+    last = max(one.manifest["created"] for one in project.artifacts())
+    return draw.page(
+        f"{project.title}: from pool to coreset",
+        f"<header><h1>{draw.text(project.title)}</h1>",
+        draw.paragraph(
+            f"From pool to coreset with SemiPrune Studio. State of {last[:16].replace('T', ' ')} UTC.", faint=True
+        ),
+        "</header>",
+        _pool(project, pool),
+        _labeling(project),
+        _quality(pseudo),
+        _scores(contents),
+        _coresets(contents, current),
+        _evaluation(project),
+        _cost(project, contents),
+        _settings(project, current),
+    )
+
+
+def _pool(project: Project, pool: Pool) -> str:
+    found = pool_summary(project.everything())
+    large = found.sizes[0] if found.sizes else None
+    values = {
+        "images": f"{found.n_pool:,}",
+        "kept for testing": f"{found.n_test:,}",
+        "duplicates": f"{found.n_duplicates:,}",
+        "could not be used": f"{found.n_problems:,}",
+        "of originals": f"{found.file_bytes / 1e6:,.1f} MB",
+    }
+    if large:
+        values["most frequent size"] = f"{large[0]} x {large[1]}"
+    some = np.unique(np.linspace(0, len(pool) - 1, N_PICTURES).astype(int))
+    return draw.section("The pool", draw.numbers(values), _gallery(pool, some))
+
+
+def _gallery(pool: Pool, positions: IntArray) -> str:
+    return draw.pictures((pool.thumb(int(one)), pool.path(int(one))) for one in positions[:N_PICTURES])
+
+
+def _labeling(project: Project) -> str:
+    title = "Labeling"
+    if not os.environ.get(URL_VARIABLE) and not (project.folder / "labels.sqlite").is_file():
+        return draw.section(title, draw.paragraph("Nobody has labeled in this project yet."))
+    store = open_store(project)
+    done, agreed = progress(store), agreement(store)
+    seconds = _labeling_seconds(project)
+    values = {
+        "drawn": f"{done.n_drawn:,}",
+        "labeled": f"{done.labeled:,}",
+        "skipped": f"{done.skipped:,}",
+        "time measured": f"{seconds / 60:,.1f} min" if seconds else "not measured",
+    }
+    if agreed.raw is not None:
+        values["agreement"] = f"{agreed.raw:.1%}"
+    words = (
+        f"{agreed.n_images:,} images have answers of two or more people ({agreed.kind} kappa {agreed.kappa:.2f})."
+        if agreed.kappa is not None
+        else "No image was labeled by two people, so their agreement is not known."
+    )
+    rows = list(done.per_class.items())[:N_CLASSES]
+    return draw.section(
+        title,
+        draw.numbers(values),
+        draw.paragraph(words),
+        draw.table(["class", "labels#"], [(n, f"{c:,}") for n, c in rows]),
+    )
+
+
+def _labeling_seconds(project: Project) -> float:
+    """Time spent on labels as the browser measured it; a longer break counts as LONGEST_GAP_S."""
+    if not os.environ.get(URL_VARIABLE) and not (project.folder / "labels.sqlite").is_file():
+        return 0.0
+    leads = [row["lead_time_ms"] for row in open_store(project).events()]
+    return sum(min(lead / 1000, LONGEST_GAP_S) for lead in leads if lead)
+
+
+def _quality(pseudo: PseudoRun | None) -> str:
+    title = "Pseudo-labels"
+    if pseudo is None:
+        return draw.section(title, draw.paragraph("No model has been trained yet."))
+    facts, quality = pseudo.artifact.facts, pseudo.quality()
+    values = {"by the model": f"{facts['n_images'] - facts['n_human']:,}", "by people": f"{facts['n_human']:,}"}
+    if not quality:
+        return draw.section(
+            title, draw.numbers(values), draw.paragraph("No labels were held out, so their accuracy is not known.")
+        )
+    share = quality["accuracy"]
+    values = {"accuracy": f"{share['value']:.1%}", "95% interval": _interval(share), **values}
+    rows = [
+        (name, f"{one['value']:.1%}", _interval(one), f"{one['n']:,}") if one else (name, "too few", "", "")
+        for name, one in zip(pseudo.class_names, quality["per_class"], strict=False)
+    ]
+    words = f"Measured on {share['n']:,} human labels that the measured model never saw ({quality['measured_on']})."
+    header = ["class", "accuracy#", "95% interval#", "measured on#"]
+    return draw.section(title, draw.numbers(values), draw.paragraph(words), draw.table(header, rows[:N_CLASSES]))
+
+
+def _interval(share: dict[str, Any]) -> str:
+    return f"{share['low']:.1%} to {share['high']:.1%}"
+
+
+def _scores(contents: list[Content]) -> str:
+    title = "Scores"
+    if not contents:
+        return draw.section(title, draw.paragraph("No coreset has been selected from the scores of this pool yet."))
+    content = contents[-1]
+    mask = content.coreset.mask
+    charts = []
+    for name, values in content.scores.columns.items():
+        edges, place = bin_values(values)
+        kept, dropped = (np.bincount(place[part], minlength=len(edges) - 1) for part in (mask, ~mask))
+        said = f"{SCORES.title(name)} (higher is {SCORES.facts(name)['higher_is']})" if name in SCORES else name
+        charts.append(draw.histogram(edges, kept, dropped, said))
+    kept_by = content.run.artifact.id
+    words = f"How hard every image was for the model. In colour what {kept_by} keeps, in grey what it drops."
+    return draw.section(title, draw.paragraph(words), f'<div class="charts">{"".join(charts)}</div>')
+
+
+def _coresets(contents: list[Content], runs: list[CoresetRun]) -> str:
+    title = "Coresets"
+    if not contents:
+        return draw.section(title, draw.paragraph("None yet."))
+    rows = [
+        (
+            content.run.artifact.id,
+            _method(content.coreset.method),
+            f"{content.coreset.pruning_ratio:.0%}",
+            f"{len(content.kept_idx):,}",
+            f"{content.n_human:,}",
+            ", ".join(content.vanished()[:3]) or "none",
+        )
+        for content in contents
+    ]
+    parts = [
+        draw.table(["coreset", "method", "pruned#", "kept#", "human labels#", "classes that vanished"], rows),
+        draw.paragraph(nesting(runs)) if len(runs) > 1 else "",
+    ]
+    for content in contents:
+        mask, order = content.coreset.mask, content.best_first_idx
+        dropped = np.flatnonzero(~mask)
+        some = np.random.default_rng(content.coreset.seed).permutation(dropped)[:N_PICTURES]
+        before = np.bincount(content.labels.labels, minlength=len(content.class_names))
+        after = np.bincount(content.labels.labels[mask], minlength=len(content.class_names))
+        parts += [
+            draw.heading(
+                f"{content.run.artifact.id}: {_method(content.coreset.method)} at {content.coreset.pruning_ratio:g}"
+            ),
+            draw.paragraph("Kept, the first chosen first", faint=True),
+            _gallery(content.pool, order),
+            draw.paragraph("Dropped, some at random", faint=True),
+            _gallery(content.pool, some),
+            draw.balance(content.class_names[:N_CLASSES], before[:N_CLASSES].tolist(), after[:N_CLASSES].tolist()),
+        ]
+        if len(content.class_names) > N_CLASSES:
+            parts.append(draw.paragraph(f"The first {N_CLASSES} of {len(content.class_names):,} classes.", faint=True))
+    return draw.section(title, *parts)
+
+
+def _method(name: str) -> str:
+    return (METHODS if name in METHODS else SELECTORS).title(name)
+
+
+def _evaluation(project: Project) -> str:
+    artifact = project.latest("evaluation")
+    if artifact is None:
+        return draw.section("Evaluation", draw.paragraph("No coreset has been trained on and tested yet."))
+    rows = [(name, value) for name, value in artifact.facts.items() if isinstance(value, str | int | float)]
+    return draw.section("Evaluation", draw.table(["fact", "value"], rows))
+
+
+def _cost(project: Project, contents: list[Content]) -> str:
+    """The receipt: what was measured, and what the coreset leaves to do."""
+    found = [job for kind in COMPUTING for job in jobs.list_jobs(project, kind)]
+    computing = sum(job.status().seconds or 0 for job in found if job.status().is_over)
+    seconds, pool = _labeling_seconds(project), project.pool()
+    rows = [
+        ("Labeling, measured in the browser", f"{seconds / 3600:.2f} h" if seconds else "not measured"),
+        ("Computing, all finished jobs", f"{computing / 60:,.1f} min"),
+    ]
+    if contents:
+        content = contents[-1]
+        n_labels = int(content.labels.human_mask.sum())
+        rows += [
+            ("Images of the pool nobody had to label", f"{len(pool) - n_labels:,} of {len(pool):,}"),
+            (
+                f"Training on {content.run.artifact.id} instead of the pool, at equal epochs",
+                f"{1 - len(content.kept_idx) / max(1, len(pool)):.0%} less time per epoch",
+            ),
+        ]
+    return draw.section("Cost receipt", draw.table(["what", "how much#"], rows))
+
+
+def _settings(project: Project, runs: list[CoresetRun]) -> str:
+    parts = []
+    chosen = [one for kind in ("pseudo", "scores") if (one := project.latest(kind)) is not None]
+    for artifact in [*chosen, *(run.artifact for run in runs)]:
+        said = files.canonical_json(dict(artifact.settings))
+        parts += [
+            draw.heading(f"{artifact.id}, seed {artifact.manifest['seed']}"),
+            f"<p><code>{draw.text(said, 4000)}</code></p>",
+            draw.paragraph(f"SHA-256 of its content: {artifact.hash}", faint=True),
+        ]
+    parts.append(draw.paragraph(", ".join(f"{name} {number}" for name, number in versions().items()), faint=True))
+    return draw.section("Settings and versions", *parts)
