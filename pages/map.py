@@ -233,7 +233,7 @@ def main() -> None:
         if not running:
             first_map(project)
         return
-    pool = projects.pool(project)
+    pool = project.pool()
     stale = [one for one in freshness.out_of_date(project, pool) if one.artifact.kind == "map"]
     if stale:
         st.info(f"{stale[0].artifact.id}: {literal(stale[0].reason)}. Make it anew to see the change.")
