@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -60,7 +61,9 @@ def umap(
     values: np.ndarray, *, seed: int = 0, progress: Progress | None = None, n_neighbors: int = 15, min_dist: float = 0.1
 ) -> FloatArray:
     """UMAP (McInnes et al. 2018): neighbours stay neighbours. Begins at the principal components."""
-    from umap import UMAP
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImportWarning)  # it misses Tensorflow, for a variant nobody asks for
+        from umap import UMAP
 
     values = _narrow(values, 2 * SPREAD_DIMENSIONS, progress)
     bar = _Bar(r"(\d+)/(\d+)", progress)

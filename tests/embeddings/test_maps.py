@@ -90,7 +90,7 @@ def test_umap_is_seeded_and_tells_its_progress():
     np.testing.assert_array_equal(first, second)
     assert progress.reports[-1]["done"] == progress.reports[-1]["total"]
     with pytest.raises(Stopped):
-        reduce.umap(values, progress=Collected(stop_after=1))
+        reduce.umap(values, progress=Collected(stop_after=0))
 
 
 def test_a_large_pool_is_placed_by_a_stated_sample(project, monkeypatch):
