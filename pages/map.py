@@ -26,6 +26,7 @@ from semiprune_core.workspace import Project
 
 HEIGHT = 560
 NO_COLOUR, NO_SECOND = "Nothing", "None"
+MOST_RINGS = 200
 
 
 def watch_jobs(project: Project) -> bool:
@@ -190,12 +191,20 @@ def explore(project: Project, pool: Pool, found: list[EmbeddingMap]) -> None:
         "version": columns.version,
         "base": f"{urls.base()}/projects/{project.name}",
         "height": HEIGHT if len(shown) == 1 else 460,
-        "highlight": [],
+        "highlight": chosen_below(pool),
     }
     line, opened = inspecting.point_map(data, key="map_view")
     if opened:
         open_image(project, pool, opened)
     selection(project, pool, by_id, line, mask)
+
+
+def chosen_below(pool: Pool) -> list[int]:
+    """Positions of what is selected in the gallery below the map: they are ringed on it."""
+    state = st.session_state.get("map_selected_gallery")
+    ids = (state.get("selected") if state else None) or ()
+    places = pool.positions(np.array([int(one, 16) for one in ids], dtype=np.uint64))
+    return [int(place) for place in places if place >= 0][:MOST_RINGS]
 
 
 def selection(
@@ -224,7 +233,8 @@ def main() -> None:
         if not running:
             first_map(project)
         return
-    stale = [one for one in freshness.out_of_date(project) if one.artifact.kind == "map"]
+    pool = project.pool()
+    stale = [one for one in freshness.out_of_date(project, pool) if one.artifact.kind == "map"]
     if stale:
         st.info(f"{stale[0].artifact.id}: {literal(stale[0].reason)}. Make it anew to see the change.")
     with st.popover("New map", icon=":material/add:"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -36,17 +34,6 @@ LIGHTS = {
 }
 MOST_CELLS = 30  # up to so many classes the confusion matrix is drawn; beyond, the most frequent confusions are listed
 WATCH_SECONDS = 4
-_REPORTS: dict[Any, Report] = {}
-
-
-def report_of(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, subset: str | None) -> Report:
-    """The report, computed once per state of labels and pool."""
-    key = (project.folder, run.artifact.hash, pool.hash, store.last_seq, subset)
-    if key not in _REPORTS:
-        while len(_REPORTS) >= 16:
-            _REPORTS.pop(next(iter(_REPORTS)))
-        _REPORTS[key] = quality_report.report(pool, run, store=store, subset=subset)
-    return _REPORTS[key]
 
 
 def run_title(run: PseudoRun) -> str:
@@ -85,9 +72,9 @@ def stale_notice(project: Project, pool: Pool) -> None:
 def trust_check(found: Report, agreements: list[float]) -> None:
     judged = trust.judge(found, agreements)
     say, icon = LIGHTS[judged.level]
-    marks = {"green": ":green[●] green:", "amber": ":orange[●] amber:", "red": ":red[●] red:"}
-    lines = [f"- {marks[reason.level]} {literal(reason.sentence, 400)}" for reason in judged.reasons]
-    say("\n".join([f"**{literal(judged.verdict, 400)}**", "", *lines]), icon=icon)
+    marks = {"green": ":green[●]", "amber": ":orange[●]", "red": ":red[●]"}
+    lines = [f"{marks[one.level]} {one.level}: {literal(one.sentence, 400)}" for one in judged.reasons]
+    say(f"**{literal(judged.verdict, 400)}**\n\n" + "  \n".join(lines), icon=icon)
 
 
 def numbers(found: Report) -> None:
@@ -148,14 +135,14 @@ def quality(found: Report) -> None:
         rows.append(
             {
                 "Class": name,
-                "Accuracy": None if share is None else share.value,
-                "Low": None if share is None else share.low,
-                "High": None if share is None else share.high,
+                "Accuracy": None if share is None else 100 * share.value,
+                "Low": None if share is None else 100 * share.low,
+                "High": None if share is None else 100 * share.high,
                 "Held-out labels": None if share is None else share.n,
                 "More to halve": None if share is None else quality_report.labels_to_halve(share),
             }
         )
-    share_format = st.column_config.NumberColumn(format="percent")
+    share_format = st.column_config.NumberColumn(format="%.0f%%")
     st.dataframe(
         pd.DataFrame(rows),
         hide_index=True,
@@ -279,7 +266,7 @@ def comparing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
         return
     second = st.selectbox("Compare with", others, format_func=run_title, key="pseudo_second")
     result = quality_report.compare(pool, run, second, uniform=store.uniform_labels())
-    reports = [report_of(project, pool, store, one, None) for one in (run, second)]
+    reports = [inspecting.report_of(project, pool, store, one, None) for one in (run, second)]
     st.metric("The two runs agree on", percent(result.agreement))
     rows = {}
     for one, title in zip(reports, ("This run", "The other"), strict=True):
@@ -331,9 +318,6 @@ def main() -> None:
     pool = quality_report.on_run(whole, run)
     others = [one for one in runs if one.artifact.id != run.artifact.id]
     stale_notice(project, whole)
-    found = report_of(project, pool, store, run, subset)
-    numbers(found)
-    trust_check(found, [quality_report.agreement(run, other) for other in others])
     view = st.segmented_control(
         "View",
         list(VIEWS),
@@ -343,6 +327,10 @@ def main() -> None:
         key="pseudo_view",
         label_visibility="collapsed",
     )
+    found = inspecting.report_of(project, pool, store, run, subset)
+    if view != "review":  # there the pictures come first
+        numbers(found)
+        trust_check(found, [quality_report.agreement(run, other) for other in others])
     if view == "quality":
         quality(found)
     elif view == "classes":

@@ -112,12 +112,10 @@ def standing(project: Project) -> list[Standing]:
 
 
 def first_missing(step: Step, enough: dict[str, bool]) -> Step | None:
-    """The earliest step that ``step`` stands on and of which too little is done."""
+    """The earliest step that ``step`` still waits for; what lies before a step that is done does not matter."""
     missing = None
-    while step.needs is not None:
-        step = BY_KEY[step.needs]
-        if not enough[step.key]:
-            missing = step
+    while step.needs is not None and not enough[step.needs]:
+        step = missing = BY_KEY[step.needs]
     return missing
 
 

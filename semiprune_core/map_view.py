@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from semiprune_core import artifacts
 from semiprune_core.errors import UnknownNameError
+from semiprune_core.kept import Kept
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.classes import NEUTRAL, PALETTE
 from semiprune_core.paths import shown
@@ -121,20 +122,12 @@ def columns_of(project: Project, pool: Pool) -> Columns:
     """Everything known about the pool's images now. Cheap to ask again while nothing has changed."""
     seq = open_store(project).last_seq
     kinds = {kind: found.id for kind in ("pseudo", "scores", "coreset") if (found := project.latest(kind))}
-    return _columns(project, pool, seq, tuple(kinds.items()))
+    segments = tuple(segment.artifact.hash for segment in pool.segments)
+    key = (project.folder, segments, len(pool), seq, tuple(kinds.items()))
+    return _COLUMNS.get(key, lambda: _read(project, pool, seq, kinds))
 
 
-def _columns(project: Project, pool: Pool, seq: int, kinds: tuple[tuple[str, str], ...]) -> Columns:
-    key = (project.folder, tuple(segment.artifact.hash for segment in pool.segments), len(pool), seq, kinds)
-    if key not in _KEPT:
-        while len(_KEPT) >= _MOST_KEPT:
-            _KEPT.pop(next(iter(_KEPT)))
-        _KEPT[key] = _read(project, pool, seq, dict(kinds))
-    return _KEPT[key]
-
-
-_KEPT: dict[Any, Columns] = {}
-_MOST_KEPT = 4
+_COLUMNS: Kept[Columns] = Kept(4)
 
 
 def _read(project: Project, pool: Pool, seq: int, kinds: dict[str, str]) -> Columns:

@@ -26,6 +26,8 @@ from semiprune_core.results import PseudoRun
 from semiprune_core.workspace import Project
 
 BLOCK = 1 << 15
+MOST_AT_ONCE = 20_000
+"""Images one action may label or flag; more are a slip of the hand, or a job for an import of labels."""
 SIGNALS = {
     "confidence": "Low confidence",
     "margin": "Between two classes",
@@ -173,6 +175,10 @@ def flag_images(store: LabelStore, ids: Sequence[int], *, annotator: str) -> lis
 def _append(
     store: LabelStore, ids: Sequence[int], annotator: str, *, action: str, class_id: int | None = None
 ) -> list[Ack]:
+    if len(ids) > MOST_AT_ONCE:
+        raise InvalidDataError(
+            f"At most {MOST_AT_ONCE:,} images can be changed at once, got {len(ids):,}. Select fewer."
+        )
     group = secrets.token_hex(12)
     events = [
         Event(

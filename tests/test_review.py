@@ -135,6 +135,11 @@ def test_images_added_to_the_next_draw_wait_on_the_label_page(project):
         review.add_to_next_draw(store, pool, free, annotator="bob")
 
 
+def test_a_slip_of_the_hand_over_a_million_images_is_refused(project):
+    with pytest.raises(InvalidDataError, match="At most 20,000 images"):
+        review.flag_images(open_store(project), range(20_001), annotator="bob")
+
+
 def test_flags_are_kept(project):
     store, pool = open_store(project), project.pool()
     review.flag_images(store, [int(pool.ids[3])], annotator="bob")

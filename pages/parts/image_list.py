@@ -77,10 +77,9 @@ def items(project: Project, columns: Columns, positions: IntArray) -> list[compo
         badges = ["person"] if by_person else []
         badges += [known["corruption"].told(position)] if "corruption" in known else []
         badges += ["flagged"] if "flagged" in known and known["flagged"].told(position) else []
-        words = [f"{sure:.0%}" if sure is not None and sure == sure and not by_person else ""]
         truth = known["reference"].told(position) if "reference" in known else None
-        if label is not None and truth is not None and label.key != "reference" and truth != label.told(position):
-            words.append(f"reference {truth}")
+        differs = label is not None and label.key != "reference" and truth not in (None, label.told(position))
+        words = [f"ref. {truth}" if differs else "", f"{sure:.0%}" if sure is not None and sure == sure else ""]
         image_id = show_id(columns.pool.ids[position])
         found.append(
             components.Item(

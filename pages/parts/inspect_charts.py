@@ -77,6 +77,7 @@ def reliability(bins: Sequence[Bin]) -> go.Figure:
         line={"color": accent(), "width": 1.5},
         marker={"color": accent(), "size": [6 + 16 * (one.n / most) ** 0.5 for one in bins]},
         customdata=[one.n for one in bins],
+        cliponaxis=False,
         hovertemplate="says %{x:.0%}, is right %{y:.0%}, n = %{customdata}<extra></extra>",
     )
     figure.update_xaxes(range=[0, 1.02], tickformat=".0%", title="Confidence")

@@ -1,4 +1,4 @@
-"""Elements of the inspecting pages: the map and the confusion matrix."""
+"""What the inspecting pages share: the map, the confusion matrix, reports that are kept (a page's own code is not)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from typing import Any
 import streamlit as st
 
 from pages.parts.components import FRONTEND
+from semiprune_core import quality_report
+from semiprune_core.kept import Kept
+from semiprune_core.labeling import LabelStore
+from semiprune_core.pool import Pool
+from semiprune_core.quality_report import Report
+from semiprune_core.results import PseudoRun
+from semiprune_core.workspace import Project
 
 _map = st.components.v2.component(
     "studio_map",
@@ -21,6 +28,15 @@ _matrix = st.components.v2.component(
     css=(FRONTEND / "matrix.css").read_text("utf-8"),
     js=(FRONTEND / "matrix.js").read_text("utf-8"),
 )
+
+
+_REPORTS: Kept[Report] = Kept(16)
+
+
+def report_of(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, subset: str | None) -> Report:
+    """The report, computed once per state of labels and pool."""
+    key = (project.folder, run.artifact.hash, pool.hash, store.last_seq, subset)
+    return _REPORTS.get(key, lambda: quality_report.report(pool, run, store=store, subset=subset))
 
 
 def _ignore() -> None:

@@ -7,12 +7,12 @@ human labels, and never part of an unbiased estimate.
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
 from semiprune_core import review
 from semiprune_core.errors import MissingStepError
+from semiprune_core.kept import Kept
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.events import REVIEW_ROUND
 from semiprune_core.pool import Pool
@@ -22,8 +22,7 @@ from semiprune_core.results import PseudoRun
 from semiprune_core.server.queues import QUEUES, Cards
 from semiprune_core.workspace import Project, Workspace
 
-_MOST_KEPT = 4
-_KEPT: dict[Any, dict[str, FloatArray]] = {}
+_SIGNALS: Kept[dict[str, FloatArray]] = Kept(4)
 
 
 def project_of(pool: Pool) -> Project:
@@ -36,11 +35,7 @@ def kept_signals(project: Project, run: PseudoRun, others: list[PseudoRun]) -> d
     """The signals of doubt, computed once per state of runs and scores."""
     scores = project.latest("scores")
     key = (project.folder, run.artifact.hash, tuple(one.artifact.hash for one in others), scores and scores.hash)
-    if key not in _KEPT:
-        while len(_KEPT) >= _MOST_KEPT:
-            _KEPT.pop(next(iter(_KEPT)))
-        _KEPT[key] = review.signals(project, run, others)
-    return _KEPT[key]
+    return _SIGNALS.get(key, lambda: review.signals(project, run, others))
 
 
 def doubtful(store: LabelStore, pool: Pool, annotator: str, n: int, *, signal: str | None = None) -> Cards:

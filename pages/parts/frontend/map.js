@@ -142,7 +142,7 @@ export default function (component) {
     const put = (code, [r, g, b]) => { table[3 * code] = r; table[3 * code + 1] = g; table[3 * code + 2] = b; };
     if (!colour) { for (let code = 0; code < 65536; code++) put(code, plain); return table; }
     if (colour.kind === "class") colour.colours.forEach((one, code) => put(code, seen(one)));
-    else for (let code = 0; code < NONE; code++) put(code, along(code / (NONE - 1)));
+    else for (let code = 0; code < NONE; code++) put(code, seen(along(code / (NONE - 1))));
     put(NONE, none);
     return table;
   }
@@ -150,7 +150,7 @@ export default function (component) {
   // A dark colour on a dark ground is lifted until it can be seen.
   function seen(colour) {
     const light = ([r, g, b]) => (0.2126 * r + 0.7152 * g + 0.0722 * b) / 255;
-    let found = rgb(colour);
+    let found = Array.isArray(colour) ? colour : rgb(colour);
     if (light(rgb(css("--st-background-color", "#ffffff"))) > 0.5) return found;
     while (light(found) < 0.3) found = found.map((value) => Math.round(value + (255 - value) * 0.15));
     return found;
@@ -169,7 +169,7 @@ export default function (component) {
     box.append(element("span", "what", colour.title));
     if (colour.kind === "number") {
       const ramp = element("span", "ramp");
-      ramp.style.background = `linear-gradient(90deg, ${RAMP.join(",")})`;
+      ramp.style.background = `linear-gradient(90deg, ${RAMP.map((one) => `rgb(${seen(one).join()})`).join()})`;
       box.append(element("span", "", number(colour.low)), ramp, element("span", "", number(colour.high)));
       return;
     }
