@@ -39,7 +39,7 @@ HOMES: dict[str, Home] = {
     "evaluate": Home("semiprune_core.learning.jobs", "Evaluate"),
     "map": Home("semiprune_core.embeddings.jobs", "Map"),
     "export": Home("semiprune_core.exporting.job", "Export", device="io"),
-    "verify": Home("semiprune_core.exporting.job", "Verify", device="io"),
+    "verify": Home("semiprune_core.verify_job", "Verify", device="io"),
 }
 
 

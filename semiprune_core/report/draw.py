@@ -33,6 +33,7 @@ td, th { padding: .25rem .8rem .25rem 0; vertical-align: top;
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1.2rem; }
 figure { margin: 0; }
 figcaption { font-size: .85rem; color: var(--faint); } svg { width: 100%; height: auto; display: block; }
+svg.balance { max-width: 32rem; }
 code { font-size: .82rem; overflow-wrap: anywhere; }
 @page { margin: 16mm; }
 @media print { body { padding: 0; max-width: none; font-size: 11pt; } h2, h3 { break-after: avoid; }
@@ -130,7 +131,7 @@ def balance(names: Sequence[str], before: Sequence[int], after: Sequence[int]) -
             f"{now:,} of {was:,}</text>"
         )
     box = f"0 0 480 {max(1, len(names)) * tall}"
-    return f'<svg viewBox="{box}" role="img" aria-label="Class balance">{"".join(rows)}</svg>'
+    return f'<svg class="balance" viewBox="{box}" role="img" aria-label="Class balance">{"".join(rows)}</svg>'
 
 
 def page(title: str, *parts: str) -> str:
