@@ -1,4 +1,4 @@
-"""From scores to a coreset: one request for the page, the command line and the search; one function to build it."""
+"""From scores to a coreset: one request for the page and the command line; one function to build it."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def default_knobs(method: str, n_images: int, pruning_ratio: float, n_epochs: in
     why = (
         "The median of the paper's values for pools and runs of this size."
         if like_paper
-        else "Careful values for a small pool or a short run; search to find better ones."
+        else "Careful values for a small pool or a short run; the paper tuned its own on larger ones."
     )
     if method in ("semi_aum_cutoff", "semi_el2n", "semi_forgetting"):
         if like_paper:
