@@ -24,7 +24,7 @@ from semiprune_core.errors import InvalidDataError, WorkspaceError
 from semiprune_core.files import canonical_json
 from semiprune_core.labeling import schema
 from semiprune_core.labeling.classes import ClassSheet, LabelClass, resolve_merges
-from semiprune_core.labeling.database import URL_VARIABLE, Database
+from semiprune_core.labeling.database import URL_VARIABLE, Database, shared_postgresql
 from semiprune_core.labeling.events import (
     BY_HAND,
     REVIEW_ROUND,
@@ -56,7 +56,7 @@ Clock = Callable[[], float]
 def open_store(project: Project) -> LabelStore:
     """The label store of a project: its ``labels.sqlite``, or the database of ``SEMIPRUNE_DATABASE_URL``."""
     url = os.environ.get(URL_VARIABLE)
-    database = Database.postgresql(url) if url else Database.sqlite(project.folder / "labels.sqlite")
+    database = shared_postgresql(url) if url else Database.sqlite(project.folder / "labels.sqlite")
     return LabelStore(database, project.name)
 
 
