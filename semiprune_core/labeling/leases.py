@@ -35,7 +35,9 @@ class Leases:
     def lease(
         self, annotator: str, n: int = 20, *, ttl_s: float = DEFAULT_TTL_S, drawing_id: int | None = None
     ) -> np.ndarray:
-        """The next ``n`` images (at most) of the drawing for this annotator, (n,) uint64 in the drawing's order.
+        """The next ``n`` images (at most) for this annotator, (n,) uint64 in the drawing's order.
+
+        Without a drawing's number they come from all open drawings, uniform ones first.
 
         Images the annotator holds already and has not decided come among them and are renewed, so a reload goes on
         where it was. Empty when there is nothing left for this annotator now.
@@ -51,8 +53,7 @@ class Leases:
             connection.execute(
                 leases.delete().where(leases.c.project == self.store.project, leases.c.expires_ms <= now)
             )
-            chosen = drawing_id if drawing_id is not None else self._latest(connection)
-            images = list(connection.execute(self._open_images(chosen, annotator, n)).scalars())
+            images = self._next(connection, drawing_id, annotator, n)
             self._hold(connection, annotator, images, now + int(ttl_s * 1000))
             return images
 
@@ -98,13 +99,16 @@ class Leases:
 
         self.store.database.write(work)
 
-    def _latest(self, connection: Connection) -> int:
-        table = schema.drawings
-        newest = sa.select(sa.func.max(table.c.drawing_id)).where(table.c.project == self.store.project)
-        number = connection.execute(newest).scalar()
-        if number is None:
+    def _next(self, connection: Connection, drawing_id: int | None, annotator: str, n: int) -> list[int]:
+        """The first ``n`` images that this annotator may have, of one drawing or of all open ones, each once."""
+        numbers = self.store.drawings.open_in(connection) if drawing_id is None else [drawing_id]
+        if not numbers:
             raise MissingStepError("No images were drawn yet. Draw the subset to label first.")
-        return int(number)
+        found: dict[int, None] = {}
+        for number in numbers:
+            if len(found) < n:
+                found.update(dict.fromkeys(connection.execute(self._open_images(number, annotator, n)).scalars()))
+        return list(found)[:n]
 
     def _hold(self, connection: Connection, annotator: str, images: Iterable[int], expires_ms: int) -> None:
         rows = [

@@ -246,7 +246,7 @@ def classes(request: Request, workspace: Workspace) -> Response:
 
 
 def how_far(request: Request, workspace: Workspace) -> Response:
-    """Progress of the latest drawing; the pace is the annotator's where one is named."""
+    """Progress of the open drawings; the pace is the annotator's where one is named."""
     store, _ = _opened(request, workspace)
     name = request.query_params.get("annotator")
     found = progress(store, annotator=_annotator(name) if name else None)

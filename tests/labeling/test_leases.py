@@ -78,6 +78,29 @@ def test_overlap_images_go_to_two_and_no_more(store, event):
     assert len(store.leases.lease("eva", 10)) == 10 and not len(store.leases.lease("ana", 10))
 
 
+def test_a_new_drawing_does_not_end_an_unfinished_one(store, event):
+    ids = np.arange(40, dtype=np.uint64)
+    settings = {"pool_hash": "h", "ids": ids, "duplicate_of": np.arange(40), "annotator": "ana"}
+    uniform = store.drawings.draw(count=10, **settings).ids
+    doubtful = store.drawings.draw(count=5, method="uncertainty", confidence=np.linspace(0, 1, 40), **settings).ids
+    reseeded = store.drawings.draw(count=10, seed=7, **settings).ids
+    wanted = list(dict.fromkeys([*uniform.tolist(), *reseeded.tolist(), *doubtful.tolist()]))
+    assert store.leases.lease("ana", 40).tolist() == wanted
+    store.append([event("label", int(image), 0) for image in [*doubtful, *reseeded]])
+    rest = [image for image in uniform.tolist() if image not in reseeded]
+    assert store.leases.lease("ana", 40).tolist() == rest
+    assert store.leases.lease("ben", 40, drawing_id=2).tolist() == []
+
+
+def test_a_larger_drawing_of_the_same_seed_takes_the_place_of_the_smaller(store):
+    ids = np.arange(40, dtype=np.uint64)
+    settings = {"pool_hash": "h", "ids": ids, "duplicate_of": np.arange(40), "annotator": "ana"}
+    store.drawings.draw(count=10, **settings)
+    larger = store.drawings.draw(count=20, overlap=0.5, **settings)
+    assert store.leases.lease("ana", 40).tolist() == larger.ids.tolist()
+    assert len(store.leases.lease("ben", 40)) == (larger.needs == 2).sum() > 0
+
+
 def test_a_lease_needs_a_drawing_and_sane_numbers(store):
     with pytest.raises(MissingStepError):
         store.leases.lease("ana", 1)
