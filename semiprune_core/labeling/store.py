@@ -60,6 +60,23 @@ def open_store(project: Project) -> LabelStore:
     return LabelStore(database, project.name)
 
 
+def forget_project(project: Project) -> None:
+    """Remove a project's labels, classes and drawings from a shared database, in one transaction.
+
+    Without one there is nothing to do: ``labels.sqlite`` goes with the project's folder.
+    """
+    if not os.environ.get(URL_VARIABLE):
+        return
+    store = open_store(project)
+
+    def work(connection: Connection) -> None:
+        schema.lock_project(connection, store.project)
+        for table in schema.metadata.sorted_tables:
+            connection.execute(table.delete().where(table.c.project == store.project))
+
+    store.database.write(work)
+
+
 @dataclass(frozen=True, eq=False)
 class Labels:
     """What people decided so far: one settled class per image.
