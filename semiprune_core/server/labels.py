@@ -2,7 +2,7 @@
 
 POST labels            {annotator, events}               save events; one answer per event, sent after the commit
 POST labels/queue      {annotator, queue, n} or {ids}    the next images, leased, and the ten latest decisions
-POST labels/leases     {annotator, renew} or {release}   hold images longer, or give them back
+POST labels/leases     {annotator, renew} or {release}   hold these images longer, or give them (or all: true) back
 POST labels/classes    {annotator, name}                 add a class while labeling
 POST labels/similar    {image_id, ids}                   these images, the most similar ones first
 GET  labels/classes, labels/progress?annotator=          what there is, how far it is
@@ -181,8 +181,9 @@ def _queue(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]
 def _leases(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]:
     annotator = _annotator(body.get("annotator"))
     store, _ = _opened(request, workspace)
-    if body.get("release") is True:
-        store.leases.release(annotator)
+    if "release" in body:
+        given_back = body["release"]
+        store.leases.release(annotator, None if given_back is True else _image_ids(given_back, "release").tolist())
         return {"held": []}
     held = store.leases.renew(annotator, _image_ids(body.get("renew"), "renew").tolist())
     return {"held": [show_id(image_id) for image_id in held]}

@@ -31,7 +31,7 @@ def test_a_reload_gets_the_same_images_less_the_decided(store, drawn, event):
 def test_deciding_one_image_does_not_free_the_others(store, drawn, event):
     mine = store.leases.lease("ana", 10)
     store.append([event("label", int(mine[0]), 0)])
-    assert store.leases.lease("ben", 30).tolist() == drawn[10:].tolist()
+    assert store.leases.lease("ben", 15).tolist() == drawn[10:25].tolist()
 
 
 def test_an_abandoned_lease_returns_when_its_time_is_over(store, drawn, clock):
@@ -51,6 +51,38 @@ def test_renewing_holds_longer_but_revives_nothing(store, drawn, clock):
     assert store.leases.lease("ben", 2).tolist() == [drawn[2], drawn[3]]
     clock.now += 50
     assert not len(store.leases.renew("ana", mine))
+
+
+def test_nobody_is_given_more_than_a_fair_share_while_others_label(store, drawn, event):
+    mine = store.leases.lease("ana", 12)
+    assert store.leases.lease("ben", 30).tolist() == drawn[12:27].tolist()  # half of thirty
+    assert len(store.leases.lease("eva", 30)) == 3  # what there is
+    store.append([event("label", int(image), 0) for image in mine])
+    store.leases.release("eva")
+    assert store.leases.lease("ana", 30).tolist() == drawn[27:].tolist()
+    store.leases.release("ben")
+    assert len(store.leases.lease("ana", 30)) == 18  # alone again
+
+
+def test_who_renews_gives_back_what_exceeds_a_fair_share(store, drawn, clock):
+    mine = store.leases.lease("ana", 30)
+    assert store.leases.renew("ana", mine).tolist() == mine.tolist()  # nobody else is there
+    assert not len(store.leases.lease("ben", 10))
+    clock.now += 150
+    assert store.leases.renew("ana", mine).tolist() == drawn[:15].tolist()  # ben waits
+    assert store.leases.lease("ben", 10).tolist() == drawn[15:25].tolist()
+    assert len(store.leases.lease("eva", 30)) == 5
+    assert store.leases.renew("ana", mine).tolist() == drawn[:10].tolist()
+
+
+def test_who_waited_and_left_takes_nothing_from_the_others(store, drawn, clock):
+    mine = store.leases.lease("ana", 30)
+    store.leases.lease("ben", 10)
+    store.leases.release("ben")
+    assert store.leases.renew("ana", mine).tolist() == mine.tolist()
+    store.leases.lease("ben", 10)
+    clock.now += 300
+    assert store.leases.renew("ana", mine).tolist() == mine.tolist()
 
 
 def test_released_images_go_to_others_at_once(store, drawn):
