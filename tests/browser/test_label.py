@@ -296,6 +296,29 @@ def test_the_second_of_two_tabs_is_told(deck, studio, context, answer):
     assert not banner.is_visible()
 
 
+@pytest.mark.parametrize("queue, keys", [("Skipped images", ["Space"]), ("Flagged images", ["f", "1"])])
+def test_a_queue_of_decided_images_shows_them_again(deck, queue, keys):
+    first = deck.shown()
+    deck.press(*keys)
+    second = deck.ready()
+    deck.press(*keys)
+    deck.all_saved()
+    deck.page.reload()
+    deck.page.get_by_role("combobox", name="Show").click()
+    deck.page.get_by_role("option", name=queue).click()
+    wait_until(lambda: deck.shown() in (first, second), "an image of the queue")
+    seen = [deck.shown()]
+    deck.press("2")
+    wait_until(lambda: deck.shown() in {first, second} - set(seen), "the other image of the queue")
+    deck.press("3", "Backspace")
+    wait_until(lambda: deck.shown() in {first, second} - set(seen), "the image that was taken back")
+    seen.append(deck.shown())
+    deck.press("3")
+    wait_until(lambda: "That was the last one." in deck.page.locator(".word").inner_text(), "the end")
+    deck.all_saved()
+    assert deck.labels() == {seen[0]: 1, seen[1]: 2}
+
+
 def test_the_page_says_when_the_subset_is_complete(studio, context):
     deck = DeckPage(studio, studio.project("t-complete", n=3), context).open()
     seen_and_pressed(deck, "123", 0.2)

@@ -70,12 +70,15 @@ class Deck extends LabelingElement {
 
   waiting() {
     let open = 0;
-    for (let place = this.at; place < this.line.length; place++) if (!this.line[place].action) open += 1;
+    for (let place = this.at; place < this.line.length; place++) if (this.isOpen(this.line[place])) open += 1;
     return open;
   }
 
+  // What was skipped or flagged before has its action already: there a card is open until it is decided in this sitting.
+  isOpen(card) { return this.data.queue === "drawn" ? !card.action : !card.decided; }
+
   nextOpen(from) {
-    for (let place = from + 1; place < this.line.length; place++) if (!this.line[place].action) return place;
+    for (let place = from + 1; place < this.line.length; place++) if (this.isOpen(this.line[place])) return place;
     return this.line.length;
   }
 

@@ -38,7 +38,8 @@ class LabelingElement {
     this.showBanner();
     this.setClasses(data.classes);
     const active = document.activeElement;
-    if (!active || !active.matches("input, textarea, select")) root.focus({ preventScroll: true });
+    const isChoosing = active?.matches("[role='combobox']"); // the list that has just chosen this queue
+    if (!active || isChoosing || !active.matches("input, textarea, select")) root.focus({ preventScroll: true });
   }
 
   get gone() { return this.alive.signal.aborted; }
@@ -101,7 +102,7 @@ class LabelingElement {
     const card = {
       id: row.id, path: row.path, width: row.width, height: row.height, suggestion: row.suggestion, votes: row.votes,
       action: row.action, classId: row.class_id, version: row.version, flagged: row.flagged,
-      save: row.action ? "saved" : "", when: row.saved_ms ?? 0, picture: null, ready: false, broken: false, tries: 0, shownAt: 0,
+      save: row.action ? "saved" : "", when: row.saved_ms ?? 0, decided: false, picture: null, ready: false, broken: false, tries: 0, shownAt: 0,
     };
     this.byId.set(card.id, card);
     return card;
@@ -152,6 +153,7 @@ class LabelingElement {
       step.before.push({ action: card.action, classId: card.classId });
       step.eventIds.push(event.event_id);
       this.settleCard(card, { action: event.action, classId }, event.event_id);
+      card.decided = true;
       return event;
     });
     step.after = cards.map((card) => ({ action: card.action, classId: card.classId }));
@@ -197,8 +199,10 @@ class LabelingElement {
     const states = (action === "undo" ? step.before : step.after) ?? step.cards.map(() => ({ action: null, classId: null }));
     step.after ??= step.cards.map((card) => ({ action: card.action, classId: card.classId }));
     step.cards.forEach((card, place) => {
-      if (step.kind === "decide") this.settleCard(card, states[place], event.event_id);
-      else Object.assign(card, states[place]);
+      if (step.kind === "decide") {
+        this.settleCard(card, states[place], event.event_id);
+        card.decided = action === "redo";
+      } else Object.assign(card, states[place]);
     });
     step.turn = event.event_id;
     this.pipe.send(this.me, [event]);
