@@ -319,6 +319,18 @@ def test_a_queue_of_decided_images_shows_them_again(deck, queue, keys):
     assert deck.labels() == {seen[0]: 1, seen[1]: 2}
 
 
+def test_the_folder_that_names_the_class_is_not_shown(studio, context):
+    names = [f"{('cat', 'dog')[number % 2]}/{number:03d}.png" for number in range(10)]
+    deck = DeckPage(studio, studio.project("t-blind", n=10, names=names, classes=("x", "y")), context).open()
+    wait_until(lambda: deck.page.locator(".name").text_content(), "the name")
+    assert deck.page.locator(".name").text_content() in {name.split("/")[1] for name in names}
+    deck.press("1")
+    deck.ready()
+    deck.page.locator(".decision").wait_for()
+    assert "cat" not in deck.page.locator(".labeling").inner_html()
+    assert "dog" not in deck.page.locator(".labeling").inner_html()
+
+
 def test_the_page_says_when_the_subset_is_complete(studio, context):
     deck = DeckPage(studio, studio.project("t-complete", n=3), context).open()
     seen_and_pressed(deck, "123", 0.2)

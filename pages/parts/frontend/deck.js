@@ -251,7 +251,7 @@ class Deck extends LabelingElement {
       this.showStrip();
       this.showLatest();
       this.showCounts();
-      const path = visible(this.card?.path ?? "");
+      const path = visible(this.card ? this.pathOf(this.card) : "");
       Object.assign(this.find(".name"), { textContent: path, title: path });
     }, 0));
   }
@@ -308,7 +308,7 @@ class Deck extends LabelingElement {
         card.row = make("button", "decision");
         card.row.dataset.card = card.id;
         card.row.tabIndex = -1;
-        card.row.title = visible(card.path);
+        card.row.title = visible(this.pathOf(card));
         card.row.append(make("bdi", "label", ""), make("span", "save", ""));
       }
       if (card.row.children.length < 3) card.row.prepend(this.thumb(card, "inLatest"));

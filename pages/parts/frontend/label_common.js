@@ -46,6 +46,8 @@ class LabelingElement {
   get me() { return this.data.annotator; }
   classOf(id) { return this.classes.find((one) => one.class_id === id); }
   nameOf(id) { return this.classOf(id)?.name ?? `class ${id}`; }
+  // First labels are given blind, and a folder is often named after the class: the file's name must do.
+  pathOf(card) { return this.round === "label" ? card.path.split("/").pop() : card.path; }
   url(card, size) { return `${this.data.pictures}/${card.id}/${size}`; }
 
   // Send what an earlier page left behind, then begin.
@@ -273,7 +275,7 @@ class LabelingElement {
     const when = held?.saved_ms ? ` at ${clockTime(held.saved_ms)}` : "";
     const what = !held?.action ? " (taken back)" : held.class_id === null ? " to 'skipped'" : ` to '${this.nameOf(held.class_id)}'`;
     const mine = event.class_id === undefined ? event.action : `'${this.nameOf(event.class_id)}'`;
-    return `${card?.path ?? "An image"} was changed ${who}${when}${what}. Yours, ${mine}, is not saved.`;
+    return `${card ? this.pathOf(card) : "An image"} was changed ${who}${when}${what}. Yours, ${mine}, is not saved.`;
   }
 
   resolve(replace) {
