@@ -332,6 +332,22 @@ def test_the_folder_that_names_the_class_is_not_shown(studio, context):
     assert "dog" not in deck.page.locator(".labeling").inner_html()
 
 
+def test_a_narrow_page_keeps_its_head_small(deck):
+    deck.press("Space", "1", "1")
+    deck.all_saved()
+    deck.page.set_viewport_size({"width": 420, "height": 860})
+    deck.page.reload()
+    deck.ready()
+    assert not deck.page.locator(".pace").is_visible()
+    boxes = {name: deck.page.locator(name).bounding_box() for name in (".count", ".status", ".help-button")}
+    middle = {name: box["y"] + box["height"] / 2 for name, box in boxes.items()}
+    assert max(middle.values()) - min(middle.values()) < 6  # one line
+    assert all(box["x"] + box["width"] <= 420 for box in boxes.values())
+    show = deck.page.get_by_role("combobox", name="Show").bounding_box()
+    person = deck.page.get_by_role("button", name="ada").bounding_box()
+    assert show["y"] < person["y"] + person["height"] and person["y"] < show["y"] + show["height"]  # side by side
+
+
 def test_images_go_back_when_nobody_looks_at_them(deck):
     wait_until(deck.leased, "the deck's leases")
     deck.view("Grid")
