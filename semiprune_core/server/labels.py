@@ -31,19 +31,18 @@ from semiprune_core.labeling.classes import LabelClass
 from semiprune_core.labeling.events import FIRST_ROUND, SETTLE_ROUND, Ack, check_annotator
 from semiprune_core.labeling.exchange import export_csv, export_label_studio
 from semiprune_core.labeling.progress_report import progress
+from semiprune_core.likeness import looks
 from semiprune_core.paths import shown
 from semiprune_core.pool import Pool, read_id, show_id
-from semiprune_core.results import latest_pseudo
 from semiprune_core.server.access import check_write
 from semiprune_core.server.pictures import opened_pool
 from semiprune_core.server.queues import QUEUES, Cards, card_rows
-from semiprune_core.workspace import Project, Workspace
+from semiprune_core.workspace import Workspace
 
 MAX_BODY = 4 << 20
 MAX_EVENTS = 500
 MAX_CARDS = 500
 LATEST = 10
-SIMILAR_SIDE = 32
 Body = Mapping[str, Any]
 Work = Callable[[Request, Workspace, Body], Any]
 
@@ -211,25 +210,13 @@ def _similar(request: Request, workspace: Workspace, body: Body) -> dict[str, An
     everyone = np.concatenate([wanted, ids])
     if (pool.positions(everyone) < 0).any():
         raise InvalidDataError("This project has no such image. Reload the page.", code="NO_IMAGE")
-    looks = _looks(workspace.project(request.path_params["project"]), pool, everyone)
-    distance = np.sqrt(((looks[1:] - looks[0]) ** 2).mean(axis=1))
+    seen = looks(workspace.project(request.path_params["project"]), pool, everyone)
+    distance = np.sqrt(((seen[1:] - seen[0]) ** 2).mean(axis=1))
     order = np.argsort(distance, kind="stable")
     return {
         "ids": [show_id(ids[place]) for place in order],
         "distances": [round(float(distance[place]), 4) for place in order],
     }
-
-
-def _looks(project: Project, pool: Pool, ids: np.ndarray) -> np.ndarray:
-    """(M, D) what likeness is measured on: a trained model's features of these images, or their pixels before."""
-    if project.latest("pseudo") is not None:
-        features, trained_on = latest_pseudo(project).features(), pool.split("pool")
-        positions = trained_on.positions(ids)
-        if len(features) == len(trained_on) and (positions >= 0).all():
-            return features[positions].astype(np.float32)
-    images = pool.take(pool.positions(ids)).images()
-    step = -(-images.shape[1] // SIMILAR_SIDE)
-    return images[:, ::step, ::step].reshape(len(images), -1).astype(np.float32) / 255
 
 
 save = _posted(_save)
