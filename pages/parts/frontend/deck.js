@@ -3,6 +3,7 @@ const AHEAD = 14; // images fetched and decoded before they are needed
 const LOW = 16; // ask for more when fewer than this wait
 const MORE = 30;
 const BEHIND = 24; // decoded images kept for going back
+const AGAIN = ["skipped", "flagged"]; // queues of images that were decided before
 const SMALL_PICTURE = 160;
 const LARGE_PIXELS = 6e6;
 const KEYS = [
@@ -75,7 +76,7 @@ class Deck extends LabelingElement {
   }
 
   // What was skipped or flagged before has its action already: there a card is open until it is decided in this sitting.
-  isOpen(card) { return this.data.queue === "drawn" ? !card.action : !card.decided; }
+  isOpen(card) { return AGAIN.includes(this.data.queue) ? !card.decided : !card.action; }
 
   nextOpen(from) {
     for (let place = from + 1; place < this.line.length; place++) if (this.isOpen(this.line[place])) return place;
