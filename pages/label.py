@@ -74,12 +74,19 @@ def draw_first(project: Project, pool: Pool, store: LabelStore, who: str) -> Non
         st.rerun()
 
 
-def label(project: Project, store: LabelStore, who: str, found: LabelProgress) -> None:
-    """The deck or the grid, once there are classes."""
+def choose_queue(found: LabelProgress) -> str:
+    """Which images the deck shows; asked only where there is a choice."""
     queues = {name: words for name, words in QUEUES.items() if name == "drawn" or getattr(found, name)}
-    queue = "drawn"
-    if len(queues) > 1:
-        queue = st.selectbox("Show", list(queues), format_func=queues.get, key="label_queue", width=220)
+    if len(queues) == 1:
+        return "drawn"
+    chosen = st.selectbox(
+        "Show", list(queues), format_func=queues.get, key="label_queue", width=180, label_visibility="collapsed"
+    )
+    return str(chosen)
+
+
+def label(project: Project, store: LabelStore, who: str, queue: str) -> None:
+    """The deck, once there are classes."""
     if elements.deck(project, store, annotator=who, queue=queue):
         st.rerun()
 
@@ -103,8 +110,8 @@ def is_complete(found: LabelProgress) -> None:
         st.page_link("train.py", label="Go to Train", icon=":material/arrow_forward:")
 
 
-def head(project: Project, who: str) -> str:
-    """Title, the views, and who labels, in little height: the picture comes first."""
+def head(project: Project, who: str, found: LabelProgress) -> tuple[str, str]:
+    """Title, the views, which images and who labels, in little height: the picture comes first."""
     st.caption(literal(project.title))
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header(BY_KEY["label"].title, anchor=False, width="content")
@@ -117,9 +124,10 @@ def head(project: Project, who: str) -> str:
             key="label_view",
             label_visibility="collapsed",
         )
+        queue = choose_queue(found) if view == "deck" and found.per_class else "drawn"
         with st.popover(literal(who, 24), icon=":material/person:", help="Who labels"):
             ask_name("Change the name")
-    return str(view)
+    return str(view), queue
 
 
 def main() -> None:
@@ -133,8 +141,8 @@ def main() -> None:
         else:
             draw_first(project, pool, store, who)
         return
-    view = head(project, who)
     found = progress(store, annotator=who)
+    view, queue = head(project, who, found)
     if found.complete:
         is_complete(found)
     if view in ("deck", "grid") and not len(store.classes):
@@ -142,7 +150,7 @@ def main() -> None:
         classes.editor(pool, store, who)
         exchange.reference(pool, store)
     elif view == "deck":
-        label(project, store, who, found)
+        label(project, store, who, queue)
     elif view == "grid":
         grid(project, store, who)
     elif view == "classes":

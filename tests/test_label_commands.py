@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from semiprune_core import cli
 from semiprune_core.labeling import open_store
 from semiprune_core.sources.base import SourceSpec
+from tests.model_support import give_model
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +27,8 @@ def run(capsys):
     def run(*words):
         code = cli.main([*words, "--json"])
         said = capsys.readouterr()
-        return code, json.loads(said.out) if code == 0 else said.err
+        value = json.loads(said.out) if said.out else {}
+        return code, said.err if code != 0 and "problems" not in value else value
 
     return run
 
@@ -42,6 +45,26 @@ def test_sample_draws_and_extends(run, project):
 
 def test_a_coverage_drawing_is_not_uniform(run, project):
     assert run("sample", project.name, "--count", "5", "--method", "coverage")[1]["uniform"] is False
+
+
+def test_the_models_doubts_are_drawn_once_it_has_seen_this_pool(run, project):
+    code, said = run("sample", project.name, "--count", "2", "--method", "uncertainty")
+    assert code == 1 and "Train one first" in said
+    pool = project.pool()
+    give_model(project, pool_hash="of another pool")
+    assert run("sample", project.name, "--count", "2", "--method", "uncertainty")[0] == 1
+    give_model(project, pool_hash=pool.hash)
+    assert run("sample", project.name, "--count", "2", "--method", "uncertainty")[1]["uniform"] is False
+    assert open_store(project).drawings.latest().ids.tolist() == pool.ids[[-1, -2]].tolist()
+
+
+def test_coverage_looks_through_the_models_eyes(run, project):
+    """The model sees two kinds of pictures, the pixels do not: of each kind comes one."""
+    pool = project.pool()
+    kinds = np.arange(len(pool)) == 7
+    give_model(project, pool_hash=pool.hash, features=np.column_stack([100.0 * kinds, kinds]))
+    run("sample", project.name, "--count", "2", "--method", "coverage")
+    assert int(pool.ids[7]) in open_store(project).drawings.latest().ids.tolist()
 
 
 @pytest.mark.parametrize("words", [("--fraction", "0"), ("--fraction", "1.5"), ("--count", "21"), ("--overlap", "2")])

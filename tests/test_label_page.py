@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from semiprune_core import line
 from semiprune_core.labeling import Event, open_store
-from semiprune_core.results import write_pseudo
 from semiprune_core.sources.base import SourceSpec
+from tests.model_support import give_model
 
 MAIN = str(Path(__file__).resolve().parents[1] / "pages" / "main.py")
 
@@ -106,27 +105,9 @@ def test_another_way_to_draw_is_marked_as_departing_from_the_paper(project, stor
     assert not store.drawings.latest().uniform
 
 
-def give_model(project):
-    """A finished SSL run whose confidence falls from the first image of the pool to the last."""
-    n = len(project.pool())
-    with project.draft("pseudo", settings={}, inputs={}, seed=0) as draft:
-        write_pseudo(
-            draft,
-            labels=np.zeros(n, np.int64),
-            predicted=np.zeros(n, np.int64),
-            confidence=np.linspace(1, 0.5, n),
-            human_mask=np.zeros(n, bool),
-            held_out_mask=np.zeros(n, bool),
-            features=np.arange(n * 2.0).reshape(n, 2),
-            class_names=("cat", "dog"),
-            quality=None,
-            history=[],
-        )
-
-
 def test_the_models_doubts_are_drawn_once_there_is_a_model(project, store):
     assert "uncertainty" not in opened(project).radio(key="draw_method").options
-    give_model(project)
+    give_model(project, pool_hash=project.pool().hash)
     app = opened(project)
     app.radio(key="draw_method").set_value("uncertainty").run()
     button(app, "Draw 2 images").click().run()

@@ -50,7 +50,9 @@ def _table(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
                 min_value=0, max_value=len(sheet) + 1, step=0.5, width="small", format="%g"
             ),
             "Name": st.column_config.TextColumn(required=True, max_chars=255, width="large"),
-            "Key": st.column_config.TextColumn(max_chars=1, width="small", help="A digit or a letter other than f."),
+            "Key": st.column_config.TextColumn(
+                max_chars=1, width="small", help="A digit or a letter other than f and z."
+            ),
             "Colour": st.column_config.TextColumn(max_chars=7, width="small", help="#rrggbb"),
         },
         height=min(420, 35 * (len(sheet) + 1) + 3),

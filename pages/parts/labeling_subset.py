@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -10,10 +9,9 @@ from pages.parts import charts
 from pages.parts.text import count, literal
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
-from semiprune_core.labeling.drawing import DRAW_METHODS, FEW_LABELS, Drawing, Preview, pixel_features, preview
+from semiprune_core.labeling.drawing import DRAW_METHODS, FEW_LABELS, Drawing, Preview, preview
+from semiprune_core.likeness import draw_evidence, model_of
 from semiprune_core.pool import Pool
-from semiprune_core.records import FloatArray
-from semiprune_core.results import PseudoRun, latest_pseudo
 from semiprune_core.workspace import Project
 
 DEFAULT_PERCENT = 10.0
@@ -33,7 +31,7 @@ def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -
         left, right = st.columns([3, 2], gap="large")
         with left:
             fraction, number = _how_many(pool, earlier)
-            seed, method, overlap = _how(earlier, has_model=_model(project, pool) is not None)
+            seed, method, overlap = _how(earlier, has_model=model_of(project, pool) is not None)
         try:
             expected = _preview(pool, store, fraction, number, seed, method, earlier)
         except SemiPruneError as error:
@@ -48,7 +46,6 @@ def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -
             return False
     try:
         with st.spinner("Drawing"):
-            features, confidence = _evidence(project, pool, method)
             store.drawings.draw(
                 pool_hash=pool.hash,
                 ids=pool.ids,
@@ -59,29 +56,12 @@ def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -
                 method=method,
                 overlap=overlap,
                 annotator=annotator,
-                features=features,
-                confidence=confidence,
+                **draw_evidence(project, pool, method),
             )
     except SemiPruneError as error:
         st.error(literal(str(error), 1000), icon=":material/error:")
         return False
     return True
-
-
-def _model(project: Project, pool: Pool) -> PseudoRun | None:
-    """The latest trained model, if it has seen this very pool."""
-    if project.latest("pseudo") is None:
-        return None
-    run = latest_pseudo(project)
-    return run if len(run.confidence()) == len(pool) else None
-
-
-def _evidence(project: Project, pool: Pool, method: str) -> tuple[FloatArray | None, FloatArray | None]:
-    """Features and confidence for the ways to draw that need them; pixels stand in before a model exists."""
-    run = _model(project, pool)
-    if method == "coverage":
-        return (pixel_features(pool.images()) if run is None else np.asarray(run.features(), np.float32)), None
-    return None, (np.asarray(run.confidence()) if run is not None and method == "uncertainty" else None)
 
 
 def _how_many(pool: Pool, earlier: Drawing | None) -> tuple[float | None, int | None]:
@@ -114,7 +94,7 @@ def _how(earlier: Drawing | None, *, has_model: bool) -> tuple[int, str, float]:
             )
         )
         if earlier is not None and seed != earlier.seed:
-            st.warning("Another seed starts a new drawing; the earlier one stays recorded, its labels count on.")
+            st.warning("Another seed starts a second drawing; the earlier one stays open and comes first.")
         overlap = st.slider(
             "Share that two people label, to measure agreement (%)",
             0,

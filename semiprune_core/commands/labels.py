@@ -11,7 +11,7 @@ from typing import Any
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.errors import InvalidSettingError, WorkspaceError
 from semiprune_core.labeling import LabelStore, open_store
-from semiprune_core.labeling.drawing import DRAW_METHODS, pixel_features
+from semiprune_core.labeling.drawing import DRAW_METHODS
 from semiprune_core.labeling.exchange import (
     ImportResult,
     export_csv,
@@ -20,6 +20,7 @@ from semiprune_core.labeling.exchange import (
     import_label_studio,
     take_reference,
 )
+from semiprune_core.likeness import draw_evidence
 from semiprune_core.paths import shown
 from semiprune_core.pool import Pool
 from semiprune_core.workspace import Workspace
@@ -36,9 +37,10 @@ def _configure_sample(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="the same seed extends an earlier drawing")
     parser.add_argument(
         "--method",
-        choices=("uniform", "coverage"),
+        choices=("uniform", *DRAW_METHODS),
         default="uniform",
-        help="coverage spreads over look-alikes; it departs from the paper and never serves unbiased estimates",
+        help="coverage spreads over look-alikes, uncertainty takes what the trained model doubts; both depart from "
+        "the paper and never serve unbiased estimates",
     )
     parser.add_argument("--overlap", type=float, default=0.0, help="share of the images that two annotators label")
 
@@ -55,7 +57,7 @@ def _sample(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         method=args.method,
         overlap=args.overlap,
         annotator=ANNOTATOR,
-        features=pixel_features(pool.images()) if "features" in _needs(args.method) else None,
+        **draw_evidence(workspace.project(args.name), pool, args.method),
     )
     value = {
         "project": args.name,
@@ -68,10 +70,6 @@ def _sample(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         "extends": drawing.extends,
     }
     return Outcome(value, f"Drawing {drawing.drawing_id}: {len(drawing):,} of {drawing.n_groups:,} pictures to label.")
-
-
-def _needs(method: str) -> tuple[str, ...]:
-    return DRAW_METHODS.facts(method)["needs"] if method in DRAW_METHODS else ()
 
 
 def _configure_labels(parser: argparse.ArgumentParser) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MAX_CLASSES = 1_000
 MAX_NAME_BYTES = 255
-RESERVED_KEYS = frozenset("f?")  # flag, help; space, arrows and backspace are no single letters
+RESERVED_KEYS = frozenset("fz?")  # flag, zoom, help; space, arrows and backspace are no single letters
 DEFAULT_KEYS = "1234567890" + "".join(char for char in "abcdefghijklmnopqrstuvwxyz" if char not in RESERVED_KEYS)
 # The seven hues of Okabe and Ito (2008) and three darker ones of Paul Tol's "muted" scheme, all told apart by people
 # with the common kinds of colour blindness. Black is left to text.
@@ -108,7 +108,8 @@ def unicode_name(char: str) -> str:
 def check_key(key: str) -> None:
     if key and (len(key) > 1 or key not in DEFAULT_KEYS):
         raise InvalidDataError(
-            f"A class key is one digit or one lower-case letter other than f (which flags); got {shown(key, 20)!r}.",
+            "A class key is one digit or one lower-case letter other than f (which flags) and z (which zooms); "
+            f"got {shown(key, 20)!r}.",
             code="CLASS_KEY",
         )
 

@@ -7,7 +7,7 @@ SQLite: rollback journal (WAL can silently corrupt a database with several conne
 journal mode everywhere is one to test), ``synchronous=FULL``, a connection per operation, ``BEGIN IMMEDIATE`` for
 every write (a busy timeout does not help a transaction that reads first and writes then).
 PostgreSQL: ``synchronous_commit=on``; a write first locks its project's row, so writes of a project are one after
-the other, as in SQLite.
+the other, as in SQLite. A process has one pool of at most eight connections per URL (:func:`shared_postgresql`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 import random
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,6 +37,7 @@ T = TypeVar("T")
 URL_VARIABLE = "SEMIPRUNE_DATABASE_URL"
 BUSY_TIMEOUT_S = 10.0
 GIVE_UP_S = 40.0
+POOL_SIZE, POOL_OVERFLOW, POOL_WAIT_S = 4, 4, 20.0
 NETWORK_FILESYSTEMS = frozenset(
     ("nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "ceph", "glusterfs", "lustre", "beegfs", "gpfs", "davfs")
     + ("vboxsf", "fuse.sshfs", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.ceph", "fuse.smbnetfs")
@@ -100,6 +102,7 @@ class Database:
         self.url = url
         self.give_up_s = give_up_s
         self.busy_timeout_s = busy_timeout_s
+        self.is_migrated = False
         self._engine: Engine | None = None
         self._pid = 0
 
@@ -124,11 +127,15 @@ class Database:
 
     @property
     def engine(self) -> Engine:
-        if self._engine is None or self._pid != os.getpid():
-            if self._engine is not None:
-                self._engine.dispose(close=False)  # the parent's connections stay the parent's
-            self._engine, self._pid = self._open(), os.getpid()
-        return self._engine
+        engine = self._engine
+        if engine is not None and self._pid == os.getpid():
+            return engine
+        with _opening:
+            if self._engine is None or self._pid != os.getpid():
+                if self._engine is not None:
+                    self._engine.dispose(close=False)  # the parent's connections stay the parent's
+                self._engine, self._pid = self._open(), os.getpid()
+            return self._engine
 
     def _open(self) -> Engine:
         if not self.is_sqlite:
@@ -136,7 +143,12 @@ class Database:
             options = f"-c synchronous_commit=on -c lock_timeout={wait} -c timezone=UTC"
             connect = {"options": options, "connect_timeout": 10}
             return sa.create_engine(
-                self.url, pool_pre_ping=True, pool_size=4, max_overflow=28, pool_timeout=10, connect_args=connect
+                self.url,
+                pool_pre_ping=True,
+                pool_size=POOL_SIZE,
+                max_overflow=POOL_OVERFLOW,
+                pool_timeout=POOL_WAIT_S,
+                connect_args=connect,
             )
         engine = sa.create_engine(self.url, poolclass=NullPool, connect_args={"timeout": self.busy_timeout_s})
         event.listen(engine, "connect", _prepare_sqlite)
@@ -235,6 +247,27 @@ class Database:
         if self._engine is not None and self._pid == os.getpid():
             self._engine.dispose()
         self._engine = None
+
+
+_shared: dict[tuple[int, str], Database] = {}
+_opening = threading.Lock()
+
+
+def shared_postgresql(text: str) -> Database:
+    """The one :class:`Database` of this process for a URL, so that many stores share one pool of connections."""
+    key = os.getpid(), text
+    with _opening:
+        if key not in _shared:
+            _shared[key] = Database.postgresql(text)
+        return _shared[key]
+
+
+def _new_lock_after_fork() -> None:
+    global _opening
+    _opening = threading.Lock()  # the parent's may have been held at the fork
+
+
+os.register_at_fork(after_in_child=_new_lock_after_fork)
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:

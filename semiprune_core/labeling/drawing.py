@@ -228,6 +228,17 @@ def preview(
     )
 
 
+def together(drawings: Sequence[Drawing]) -> tuple[np.ndarray, IntArray]:
+    """The images of these drawings, each once and in order, and how many annotators each needs at most."""
+    ids = np.concatenate([np.empty(0, np.uint64), *[one.ids for one in drawings]])
+    needs = np.concatenate([np.empty(0, np.int64), *[one.needs for one in drawings]])
+    _, first, which = np.unique(ids, return_index=True, return_inverse=True)
+    most = np.zeros(len(first), dtype=np.int64)
+    np.maximum.at(most, which, needs)
+    kept = np.sort(first)
+    return ids[kept], most[which[kept]]
+
+
 class Drawings:
     """The drawings of a project, recorded in its label store."""
 
@@ -266,7 +277,7 @@ class Drawings:
 
         def work(connection: Connection) -> Drawing:
             seq = schema.lock_project(connection, self.store.project)
-            before = self._read(connection)
+            before = self.read(connection)
             extends = None
             if method == "uniform":
                 same = [one for one in before if one.uniform and one.seed == seed]
@@ -340,7 +351,7 @@ class Drawings:
     def all(self) -> list[Drawing]:
         """Every drawing, oldest first."""
         with self.store.database.read() as connection:
-            return self._read(connection)
+            return self.read(connection)
 
     def latest(self) -> Drawing | None:
         with self.store.database.read() as connection:
@@ -350,16 +361,34 @@ class Drawings:
         table = schema.drawings
         newest = sa.select(sa.func.max(table.c.drawing_id)).where(table.c.project == self.store.project)
         number = connection.execute(newest).scalar()
-        return self._read(connection, number)[0] if number else None
+        return self.read(connection, number)[0] if number else None
 
     def get(self, drawing_id: int) -> Drawing:
         with self.store.database.read() as connection:
-            found = self._read(connection, drawing_id)
+            found = self.read(connection, drawing_id)
         if not found:
             raise UnknownNameError(f"There is no drawing {drawing_id} in this project.", code="NO_DRAWING")
         return found[0]
 
-    def _read(self, connection: Connection, drawing_id: int | None = None) -> list[Drawing]:
+    def open_in(self, connection: Connection) -> list[int]:
+        """The numbers of the drawings to label: of each seed the latest uniform one, then all others, oldest first.
+
+        A drawing that was begun is not given up because another one was made; only the same seed replaces it.
+        """
+        table = schema.drawings
+        query = sa.select(table.c.drawing_id, table.c.uniform, table.c.seed).where(
+            table.c.project == self.store.project
+        )
+        rows = connection.execute(query.order_by(table.c.drawing_id)).fetchall()
+        uniform = {seed: number for number, is_uniform, seed in rows if is_uniform}
+        return sorted(uniform.values()) + [number for number, is_uniform, _ in rows if not is_uniform]
+
+    def read_open(self, connection: Connection) -> list[Drawing]:
+        """The open drawings inside a transaction, in the order they are labeled."""
+        return [one for number in self.open_in(connection) for one in self.read(connection, number)]
+
+    def read(self, connection: Connection, drawing_id: int | None = None) -> list[Drawing]:
+        """Every drawing (or the one of this number) inside a transaction, oldest first."""
         table, drawn = schema.drawings, schema.drawn
         query = sa.select(table).where(table.c.project == self.store.project).order_by(table.c.drawing_id)
         if drawing_id is not None:

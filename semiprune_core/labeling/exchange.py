@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from semiprune_core.errors import InvalidDataError, MissingStepError
 from semiprune_core.files import open_atomic
 from semiprune_core.labeling.classes import LabelClass, NewClass, class_name, resolve_merges
+from semiprune_core.labeling.drawing import together
 from semiprune_core.labeling.events import FIRST_ROUND, Event, Held, check_annotator
 from semiprune_core.paths import shown
 from semiprune_core.pool import read_id, show_id
@@ -279,22 +280,26 @@ def import_label_studio(
 def take_reference(
     store: LabelStore, pool: LabeledPool, *, drawing_id: int | None = None, progress: Progress | None = None
 ) -> ImportResult:
-    """Take the pool's reference labels of a drawing (the latest where None), and its classes; for demos and benchmarks.
+    """Take the pool's reference labels of a drawing (all open ones where None), and its classes; for benchmarks.
 
     A person's label always wins over them.
     """
-    drawing = store.drawings.latest() if drawing_id is None else store.drawings.get(drawing_id)
-    if drawing is None:
+    if drawing_id is None:
+        with store.database.read() as connection:
+            drawn, _ = together(store.drawings.read_open(connection))
+    else:
+        drawn = store.drawings.get(drawing_id).ids
+    if not len(drawn):
         raise MissingStepError("No images were drawn yet. Draw the subset to label first.")
     result = ImportResult(uuid.uuid4().hex)
-    positions = pool.positions(drawing.ids)
+    positions = pool.positions(drawn)
     names, labels = pool.class_names, pool.reference_labels
     if not (labels >= 0).any():
         raise MissingStepError("The pool came without reference labels. Label the drawn images by hand.")
     store.classes.add(names, annotator=REFERENCE)
 
     def rows() -> Iterator[_Row]:
-        for row, (image_id, position) in enumerate(zip(drawing.ids.tolist(), positions.tolist()), start=1):
+        for row, (image_id, position) in enumerate(zip(drawn.tolist(), positions.tolist()), start=1):
             label = int(labels[position]) if position >= 0 else -1
             if label < 0:
                 said = "This drawn image has no reference label. Label it by hand."

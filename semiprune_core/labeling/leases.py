@@ -2,6 +2,9 @@
 
 A lease ends by itself. An image goes to as many annotators as it needs (one, or two in the overlap): those who have
 decided it and those who hold a lease on it count. The whole hand-out is one write transaction.
+
+While several people label, nobody is given, or keeps when renewing, more than a fair share of what is open. Who got
+nothing holds a place in the line for a while, so that the others' shares shrink and there is something next time.
 """
 
 from __future__ import annotations
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
 
 DEFAULT_TTL_S = 600.0
 MAX_LEASE = 1_000
+WAITING = -1
+"""In the place of an image: somebody waits. No picture's hash is expected to be this number of 64 bits."""
+WAITING_S = 240.0
+"""Longer than a page takes from one renewal to the next, so that the others give back meanwhile."""
 
 
 class Leases:
@@ -35,7 +42,9 @@ class Leases:
     def lease(
         self, annotator: str, n: int = 20, *, ttl_s: float = DEFAULT_TTL_S, drawing_id: int | None = None
     ) -> np.ndarray:
-        """The next ``n`` images (at most) of the drawing for this annotator, (n,) uint64 in the drawing's order.
+        """The next ``n`` images (at most) for this annotator, (n,) uint64 in the drawing's order.
+
+        Without a drawing's number they come from all open drawings, uniform ones first.
 
         Images the annotator holds already and has not decided come among them and are renewed, so a reload goes on
         where it was. Empty when there is nothing left for this annotator now.
@@ -51,15 +60,20 @@ class Leases:
             connection.execute(
                 leases.delete().where(leases.c.project == self.store.project, leases.c.expires_ms <= now)
             )
-            chosen = drawing_id if drawing_id is not None else self._latest(connection)
-            images = list(connection.execute(self._open_images(chosen, annotator, n)).scalars())
+            share = self._fair_share(connection, drawing_id, annotator)
+            images = self._next(connection, drawing_id, annotator, n if share is None else min(n, share))
             self._hold(connection, annotator, images, now + int(ttl_s * 1000))
+            if not images:
+                self._hold(connection, annotator, [WAITING], now + int(WAITING_S * 1000))
             return images
 
         return unsigned_array(self.store.database.write(work))
 
     def renew(self, annotator: str, image_ids: Iterable[int], *, ttl_s: float = DEFAULT_TTL_S) -> np.ndarray:
-        """Hold these images longer; returns those that are still the annotator's (an expired lease is not revived)."""
+        """Hold these images longer; returns those that are still the annotator's.
+
+        An expired lease is not revived, and what goes beyond a fair share, the last ones first, is given back.
+        """
         check_annotator(annotator)
         check_range("ttl_s", ttl_s, low=1, high=86_400)
         wanted = [signed(int(image_id)) for image_id in image_ids]
@@ -77,15 +91,18 @@ class Leases:
                 )
                 held.update(connection.execute(query).scalars())
             mine = [image for image in wanted if image in held]
-            self._hold(connection, annotator, mine, now + int(ttl_s * 1000))
-            return mine
+            share = self._fair_share(connection, None, annotator)
+            kept = mine if share is None else mine[:share]
+            self._hold(connection, annotator, kept, now + int(ttl_s * 1000))
+            for part in in_chunks(mine[len(kept) :]):
+                connection.execute(self._of(annotator).where(leases.c.image_id.in_(part)))
+            return kept
 
         return unsigned_array(self.store.database.write(work))
 
     def release(self, annotator: str, image_ids: Iterable[int] | None = None) -> None:
         """Give images back (all of the annotator's where None), so that others get them at once."""
-        leases = schema.leases
-        mine = leases.delete().where(leases.c.project == self.store.project, leases.c.annotator == annotator)
+        leases, mine = schema.leases, self._of(annotator)
         wanted = None if image_ids is None else [signed(int(image_id)) for image_id in image_ids]
 
         def work(connection: Connection) -> None:
@@ -98,13 +115,43 @@ class Leases:
 
         self.store.database.write(work)
 
-    def _latest(self, connection: Connection) -> int:
-        table = schema.drawings
-        newest = sa.select(sa.func.max(table.c.drawing_id)).where(table.c.project == self.store.project)
-        number = connection.execute(newest).scalar()
-        if number is None:
+    def _of(self, annotator: str) -> sa.Delete:
+        leases = schema.leases
+        return leases.delete().where(leases.c.project == self.store.project, leases.c.annotator == annotator)
+
+    def _fair_share(self, connection: Connection, drawing_id: int | None, annotator: str) -> int | None:
+        """How many images this annotator may hold at most; None while nobody else has any left to decide."""
+        project, leases, drawn, current = self.store.project, schema.leases, schema.drawn, schema.current
+        decided = (current.c.project == project) & (current.c.round == FIRST_ROUND) & current.c.action.is_not(None)
+        is_done = sa.exists().where(
+            decided, current.c.image_id == leases.c.image_id, current.c.holder == leases.c.annotator
+        )
+        others = sa.select(sa.func.count(sa.distinct(leases.c.annotator))).where(
+            leases.c.project == project,
+            leases.c.annotator != annotator,
+            leases.c.expires_ms > self.store.now_ms,
+            ~is_done,
+        )
+        n_others = int(connection.execute(others).scalar_one())
+        if not n_others:
+            return None
+        numbers = self.store.drawings.open_in(connection) if drawing_id is None else [drawing_id]
+        n_decided = sa.select(sa.func.count()).where(decided, current.c.image_id == drawn.c.image_id).scalar_subquery()
+        wanting = sa.select(sa.func.sum(drawn.c.needs - n_decided)).where(
+            drawn.c.project == project, drawn.c.drawing_id.in_(numbers), n_decided < drawn.c.needs
+        )
+        return max(1, -(-int(connection.execute(wanting).scalar() or 0) // (n_others + 1)))
+
+    def _next(self, connection: Connection, drawing_id: int | None, annotator: str, n: int) -> list[int]:
+        """The first ``n`` images that this annotator may have, of one drawing or of all open ones, each once."""
+        numbers = self.store.drawings.open_in(connection) if drawing_id is None else [drawing_id]
+        if not numbers:
             raise MissingStepError("No images were drawn yet. Draw the subset to label first.")
-        return int(number)
+        found: dict[int, None] = {}
+        for number in numbers:
+            if len(found) < n:
+                found.update(dict.fromkeys(connection.execute(self._open_images(number, annotator, n)).scalars()))
+        return list(found)[:n]
 
     def _hold(self, connection: Connection, annotator: str, images: Iterable[int], expires_ms: int) -> None:
         rows = [

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from semiprune_core.labeling import schema
 from semiprune_core.labeling.classes import resolve_merges
-from semiprune_core.labeling.drawing import FEW_LABELS
+from semiprune_core.labeling.drawing import FEW_LABELS, together
 from semiprune_core.labeling.events import BY_HAND, DECISIONS, FIRST_ROUND
 from semiprune_core.labeling.schema import unsigned_array
 from semiprune_core.paths import shown
@@ -25,7 +25,7 @@ LONGEST_GAP_S = 60.0
 
 @dataclass(frozen=True)
 class LabelProgress:
-    """Counts over one drawing; ``per_class`` over all labels of the project, zero included.
+    """Counts over one drawing, or over all open ones; ``per_class`` over all labels of the project, zero included.
 
     ``overlap_left`` images still wait for a second annotator; ``per_minute`` and ``minutes_left`` are None until
     there are two recent decisions; ``skipped_ids`` may be offered again.
@@ -70,10 +70,10 @@ def n_labeled_classes(store: LabelStore) -> int:
 
 
 def progress(store: LabelStore, *, drawing_id: int | None = None, annotator: str | None = None) -> LabelProgress:
-    """Progress on a drawing (the latest where None); the pace is the annotator's (everybody's together where None)."""
+    """Progress on a drawing (where None, all open ones); the pace is the annotator's (where None, everybody's)."""
     with store.database.read() as connection:
         sheet = store.classes.read(connection)
-        drawing = store.drawings.latest_in(connection) if drawing_id is None else None
+        drawings = store.drawings.read_open(connection) if drawing_id is None else []
         labels = store.labels_in(connection)
         table = schema.current
         decided = connection.execute(
@@ -88,10 +88,7 @@ def progress(store: LabelStore, *, drawing_id: int | None = None, annotator: str
         if annotator is not None:
             recent = recent.where(events.c.annotator == annotator)
         times = connection.execute(recent.order_by(events.c.seq.desc()).limit(RECENT)).scalars().all()
-    if drawing_id is not None:
-        drawing = store.drawings.get(drawing_id)
-    drawn = drawing.ids if drawing else np.empty(0, np.uint64)
-    needs = drawing.needs if drawing else np.empty(0, np.int64)
+    drawn, needs = together(drawings if drawing_id is None else [store.drawings.get(drawing_id)])
     order = np.argsort(drawn)
     n_decided = np.zeros(len(drawn), dtype=np.int64)
     if decided and len(drawn):

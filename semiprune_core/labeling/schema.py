@@ -187,7 +187,12 @@ def first_tables(connection: Connection) -> None:
 
 
 def migrate(database: Database) -> None:
-    """Bring the database to the current schema; each step is one transaction together with its record."""
+    """Bring the database to the current schema; each step is one transaction together with its record.
+
+    A server's database is looked at once per :class:`Database`; a file may be another one the next time.
+    """
+    if database.is_migrated:
+        return
     with database.read() as connection:
         done = _schema(connection)
     while done < len(STEPS):
@@ -198,6 +203,7 @@ def migrate(database: Database) -> None:
             "Update SemiPrune Studio; the labels were not touched.",
             code="NEWER_SCHEMA",
         )
+    database.is_migrated = not database.is_sqlite
 
 
 def _one_step(connection: Connection) -> int:

@@ -24,7 +24,7 @@ from semiprune_core.errors import InvalidDataError, WorkspaceError
 from semiprune_core.files import canonical_json
 from semiprune_core.labeling import schema
 from semiprune_core.labeling.classes import ClassSheet, LabelClass, resolve_merges
-from semiprune_core.labeling.database import URL_VARIABLE, Database
+from semiprune_core.labeling.database import URL_VARIABLE, Database, shared_postgresql
 from semiprune_core.labeling.events import (
     BY_HAND,
     REVIEW_ROUND,
@@ -42,7 +42,7 @@ from semiprune_core.labeling.schema import in_chunks, signed, unsigned, unsigned
 from semiprune_core.records import UNLABELED, BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from semiprune_core.labeling.drawing import Drawings
+    from semiprune_core.labeling.drawing import Drawing, Drawings
     from semiprune_core.labeling.leases import Leases
     from semiprune_core.workspace import Project
 
@@ -56,8 +56,25 @@ Clock = Callable[[], float]
 def open_store(project: Project) -> LabelStore:
     """The label store of a project: its ``labels.sqlite``, or the database of ``SEMIPRUNE_DATABASE_URL``."""
     url = os.environ.get(URL_VARIABLE)
-    database = Database.postgresql(url) if url else Database.sqlite(project.folder / "labels.sqlite")
+    database = shared_postgresql(url) if url else Database.sqlite(project.folder / "labels.sqlite")
     return LabelStore(database, project.name)
+
+
+def forget_project(project: Project) -> None:
+    """Remove a project's labels, classes and drawings from a shared database, in one transaction.
+
+    Without one there is nothing to do: ``labels.sqlite`` goes with the project's folder.
+    """
+    if not os.environ.get(URL_VARIABLE):
+        return
+    store = open_store(project)
+
+    def work(connection: Connection) -> None:
+        schema.lock_project(connection, store.project)
+        for table in schema.metadata.sorted_tables:
+            connection.execute(table.delete().where(table.c.project == store.project))
+
+    store.database.write(work)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,14 +332,41 @@ class LabelStore:
         return self._snapshot_of(kept, np.ones(len(kept.ids), dtype=bool), sheet)
 
     def _uniform_ids(self, connection: Connection) -> np.ndarray:
-        drawn, drawings = schema.drawn, schema.drawings
-        query = (
-            sa.select(drawn.c.image_id)
-            .join(drawings, (drawings.c.project == drawn.c.project) & (drawings.c.drawing_id == drawn.c.drawing_id))
-            .where(drawn.c.project == self.project, drawings.c.uniform)
-            .distinct()
+        """Drawn images whose labels may serve unbiased estimates, uint64.
+
+        All of a uniform drawing, as a rule. Where it came upon images that had been drawn or decided for another
+        reason, their labels are there before their turn, and the rest of that part is not: from there on only the
+        images up to the first undecided one count, in the drawing's order. That order is random, so what it begins
+        with is a uniform sample at any time, and all of it is once the drawing is finished.
+        """
+        drawings = self.drawings.read(connection)
+        decided, first_ms = self._decided(connection), self._decided_before(connection, drawings)
+        parts = [np.empty(0, np.uint64)]
+        for seed in sorted({one.seed for one in drawings if one.uniform}):
+            ids, sure = _uniform_order(drawings, seed, first_ms)
+            waiting = np.flatnonzero(~np.isin(ids, decided))
+            parts.append(ids[: max(sure, int(waiting[0]) if len(waiting) else len(ids))])
+        return np.unique(np.concatenate(parts))
+
+    def _decided(self, connection: Connection) -> np.ndarray:
+        table = schema.current
+        query = sa.select(table.c.image_id).where(
+            table.c.project == self.project, table.c.action.in_(("label", "skip", "settle"))
         )
-        return unsigned_array(connection.execute(query).scalars().all())
+        return unsigned_array(connection.execute(query.distinct()).scalars().all())
+
+    def _decided_before(self, connection: Connection, drawings: Sequence[Drawing]) -> dict[int, int]:
+        """When (ms) images were first decided, of those decided before the latest uniform drawing was made."""
+        last = max((one.saved_ms for one in drawings if one.uniform), default=0)
+        table = schema.events
+        first = sa.func.min(table.c.saved_ms)
+        query = (
+            sa.select(table.c.image_id, first)
+            .where(table.c.project == self.project, table.c.action.in_(("label", "skip", "settle")))
+            .group_by(table.c.image_id)
+            .having(first < last)
+        )
+        return {unsigned(image): int(when) for image, when in connection.execute(query)}
 
     def _snapshot_of(self, labels: Labels, uniform: BoolArray, sheet: Sequence[LabelClass]) -> LabelsSnapshot:
         shown = [one for one in sheet if one.merged_into is None]
@@ -331,6 +375,25 @@ class LabelStore:
         for class_id, number in index.items():
             lookup[class_id] = number
         return LabelsSnapshot(labels.ids, lookup[labels.class_ids], uniform, tuple(one.name for one in shown))
+
+
+def _uniform_order(drawings: Sequence[Drawing], seed: int, decided_ms: Mapping[int, int]) -> tuple[np.ndarray, int]:
+    """The images (M,) of a seed's uniform drawings in order, and how many of them met no image from elsewhere.
+
+    From elsewhere: in an earlier drawing that was not uniform, or decided earlier without being in a uniform one.
+    """
+    others: set[int] = set()
+    uniform: set[int] = set()
+    ids, sure, is_sure = np.empty(0, np.uint64), 0, True
+    for one in drawings:  # oldest first; a larger drawing begins with the smaller one of its seed
+        if one.uniform and one.seed == seed and len(one) > len(ids):
+            new = one.ids[len(ids) :].tolist()
+            early = {image for image in new if decided_ms.get(image, one.saved_ms) < one.saved_ms} - uniform
+            is_sure = is_sure and not early and others.isdisjoint(new)
+            ids = one.ids
+            sure = len(ids) if is_sure else sure
+        (uniform if one.uniform else others).update(one.ids.tolist())
+    return ids, sure
 
 
 def _settle(rows: np.ndarray, into: Mapping[int, int]) -> Labels:

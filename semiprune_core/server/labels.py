@@ -2,7 +2,7 @@
 
 POST labels            {annotator, events}               save events; one answer per event, sent after the commit
 POST labels/queue      {annotator, queue, n} or {ids}    the next images, leased, and the ten latest decisions
-POST labels/leases     {annotator, renew} or {release}   hold images longer, or give them back
+POST labels/leases     {annotator, renew} or {release}   hold these images longer, or give them (or all: true) back
 POST labels/classes    {annotator, name}                 add a class while labeling
 POST labels/similar    {image_id, ids}                   these images, the most similar ones first
 GET  labels/classes, labels/progress?annotator=          what there is, how far it is
@@ -31,18 +31,17 @@ from semiprune_core.labeling.classes import LabelClass
 from semiprune_core.labeling.events import FIRST_ROUND, SETTLE_ROUND, Ack, check_annotator
 from semiprune_core.labeling.exchange import export_csv, export_label_studio
 from semiprune_core.labeling.progress_report import progress
+from semiprune_core.likeness import looks
 from semiprune_core.paths import shown
 from semiprune_core.pool import Pool, read_id, show_id
-from semiprune_core.results import latest_pseudo
 from semiprune_core.server.access import check_write
 from semiprune_core.server.queues import QUEUES, Cards, card_rows
-from semiprune_core.workspace import Project, Workspace
+from semiprune_core.workspace import Workspace
 
 MAX_BODY = 4 << 20
 MAX_EVENTS = 500
 MAX_CARDS = 500
 LATEST = 10
-SIMILAR_SIDE = 32
 Body = Mapping[str, Any]
 Work = Callable[[Request, Workspace, Body], Any]
 
@@ -180,8 +179,9 @@ def _queue(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]
 def _leases(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]:
     annotator = _annotator(body.get("annotator"))
     store, _ = _opened(request, workspace)
-    if body.get("release") is True:
-        store.leases.release(annotator)
+    if "release" in body:
+        given_back = body["release"]
+        store.leases.release(annotator, None if given_back is True else _image_ids(given_back, "release").tolist())
         return {"held": []}
     held = store.leases.renew(annotator, _image_ids(body.get("renew"), "renew").tolist())
     return {"held": [show_id(image_id) for image_id in held]}
@@ -209,25 +209,13 @@ def _similar(request: Request, workspace: Workspace, body: Body) -> dict[str, An
     everyone = np.concatenate([wanted, ids])
     if (pool.positions(everyone) < 0).any():
         raise InvalidDataError("This project has no such image. Reload the page.", code="NO_IMAGE")
-    looks = _looks(workspace.project(request.path_params["project"]), pool, everyone)
-    distance = np.sqrt(((looks[1:] - looks[0]) ** 2).mean(axis=1))
+    seen = looks(workspace.project(request.path_params["project"]), pool, everyone)
+    distance = np.sqrt(((seen[1:] - seen[0]) ** 2).mean(axis=1))
     order = np.argsort(distance, kind="stable")
     return {
         "ids": [show_id(ids[place]) for place in order],
         "distances": [round(float(distance[place]), 4) for place in order],
     }
-
-
-def _looks(project: Project, pool: Pool, ids: np.ndarray) -> np.ndarray:
-    """(M, D) what likeness is measured on: a trained model's features of these images, or their pixels before."""
-    if project.latest("pseudo") is not None:
-        features, trained_on = latest_pseudo(project).features(), pool.split("pool")
-        positions = trained_on.positions(ids)
-        if len(features) == len(trained_on) and (positions >= 0).all():
-            return features[positions].astype(np.float32)
-    images = pool.take(pool.positions(ids)).images()
-    step = -(-images.shape[1] // SIMILAR_SIDE)
-    return images[:, ::step, ::step].reshape(len(images), -1).astype(np.float32) / 255
 
 
 save = _posted(_save)
@@ -245,7 +233,7 @@ def classes(request: Request, workspace: Workspace) -> Response:
 
 
 def how_far(request: Request, workspace: Workspace) -> Response:
-    """Progress of the latest drawing; the pace is the annotator's where one is named."""
+    """Progress of the open drawings; the pace is the annotator's where one is named."""
     store, _ = _opened(request, workspace)
     name = request.query_params.get("annotator")
     found = progress(store, annotator=_annotator(name) if name else None)

@@ -38,13 +38,13 @@ QUEUES: Registry[Queue] = Registry("queue")
 
 @QUEUES.register("drawn", title="Drawn images")
 def drawn(store: LabelStore, pool: Pool, annotator: str, n: int) -> Cards:
-    """The next images of the latest drawing, leased to this annotator. No suggestions: these labels are blind."""
+    """The next images of the open drawings, leased to this annotator. No suggestions: these labels are blind."""
     return Cards(store.leases.lease(annotator, n))
 
 
 @QUEUES.register("skipped", title="Skipped images")
 def skipped(store: LabelStore, pool: Pool, annotator: str, n: int) -> Cards:
-    """Images of the latest drawing that were skipped, and nobody labeled."""
+    """Drawn images that were skipped, and nobody labeled."""
     return Cards(progress(store).skipped_ids[:n])
 
 

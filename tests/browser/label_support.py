@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import sqlalchemy as sa
 from PIL import Image
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 from semiprune_core.importing import ImportSettings, import_source
-from semiprune_core.labeling import LabelStore, open_store
+from semiprune_core.labeling import LabelStore, open_store, schema
 from semiprune_core.pool import PoolSettings, show_id
 from semiprune_core.progress import Collected
 from semiprune_core.sources.base import SourceSpec
@@ -92,7 +93,9 @@ class Studio:
         rng = np.random.default_rng(7)
         for number in range(n):
             pixels = rng.integers(0, 256, (side, side, 3), dtype=np.uint8)
-            Image.fromarray(pixels).save(folder / (names[number] if names else f"{number:03d}.png"), format="PNG")
+            path = folder / (names[number] if names else f"{number:03d}.png")
+            path.parent.mkdir(exist_ok=True)
+            Image.fromarray(pixels).save(path, format="PNG")
         project = self.workspace.create(name, name=name, pool=PoolSettings(size=28))
         settings = ImportSettings(source=SourceSpec("folder", str(folder)).to_json(), n_workers=1)
         import_source(project, settings, Collected())
@@ -158,6 +161,17 @@ class DeckPage:
     def press(self, *keys: str) -> None:
         for key in keys:
             self.page.keyboard.press(key)
+
+    def leased(self) -> int:
+        """How many images this annotator holds."""
+        query = sa.select(sa.func.count()).where(
+            schema.leases.c.project == self.store.project, schema.leases.c.annotator == self.annotator
+        )
+        with self.store.database.read() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def view(self, name: str) -> None:
+        self.page.get_by_text(name, exact=True).first.click()
 
     def status(self) -> str:
         return self.page.locator(".status").inner_text()

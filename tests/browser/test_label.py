@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from semiprune_core.labeling import Event
 from semiprune_core.pool import show_id
 from tests.browser.label_support import DeckPage, Studio, chromium, open_context, wait_until
 
@@ -294,6 +295,127 @@ def test_the_second_of_two_tabs_is_told(deck, studio, context, answer):
     other.all_saved()
     assert deck.labels() == {image: 0 if answer == "Keep that" else 1}
     assert not banner.is_visible()
+
+
+@pytest.mark.parametrize("queue, keys", [("Skipped images", ["Space"]), ("Flagged images", ["f", "1"])])
+def test_a_queue_of_decided_images_shows_them_again(deck, queue, keys):
+    first = deck.shown()
+    deck.press(*keys)
+    second = deck.ready()
+    deck.press(*keys)
+    deck.all_saved()
+    deck.page.reload()
+    deck.page.get_by_role("combobox", name="Show").click()
+    deck.page.get_by_role("option", name=queue).click()
+    wait_until(lambda: deck.shown() in (first, second), "an image of the queue")
+    seen = [deck.shown()]
+    deck.press("2")
+    wait_until(lambda: deck.shown() in {first, second} - set(seen), "the other image of the queue")
+    deck.press("3", "Backspace")
+    wait_until(lambda: deck.shown() in {first, second} - set(seen), "the image that was taken back")
+    seen.append(deck.shown())
+    deck.press("3")
+    wait_until(lambda: "That was the last one." in deck.page.locator(".word").inner_text(), "the end")
+    deck.all_saved()
+    assert deck.labels() == {seen[0]: 1, seen[1]: 2}
+
+
+def test_the_folder_that_names_the_class_is_not_shown(studio, context):
+    names = [f"{('cat', 'dog')[number % 2]}/{number:03d}.png" for number in range(10)]
+    deck = DeckPage(studio, studio.project("t-blind", n=10, names=names, classes=("x", "y")), context).open()
+    wait_until(lambda: deck.page.locator(".name").text_content(), "the name")
+    assert deck.page.locator(".name").text_content() in {name.split("/")[1] for name in names}
+    deck.press("1")
+    deck.ready()
+    deck.page.locator(".decision").wait_for()
+    assert "cat" not in deck.page.locator(".labeling").inner_html()
+    assert "dog" not in deck.page.locator(".labeling").inner_html()
+
+
+def test_a_narrow_page_keeps_its_head_small(deck):
+    deck.press("Space", "1", "1")
+    deck.all_saved()
+    deck.page.set_viewport_size({"width": 420, "height": 860})
+    deck.page.reload()
+    deck.ready()
+    assert not deck.page.locator(".pace").is_visible()
+    boxes = {name: deck.page.locator(name).bounding_box() for name in (".count", ".status", ".help-button")}
+    middle = {name: box["y"] + box["height"] / 2 for name, box in boxes.items()}
+    assert max(middle.values()) - min(middle.values()) < 6  # one line
+    assert all(box["x"] + box["width"] <= 420 for box in boxes.values())
+    show = deck.page.get_by_role("combobox", name="Show").bounding_box()
+    person = deck.page.get_by_role("button", name="ada").bounding_box()
+    assert show["y"] < person["y"] + person["height"] and person["y"] < show["y"] + show["height"]  # side by side
+
+
+def test_images_go_back_when_nobody_looks_at_them(deck):
+    wait_until(deck.leased, "the deck's leases")
+    deck.view("Grid")
+    wait_until(lambda: deck.page.locator(".cells .cell").count() == 40, "the grid's cells")
+    assert deck.leased() == 40
+    deck.view("Classes")
+    wait_until(lambda: deck.leased() == 0, "the grid to give its images back")
+    deck.view("Deck")
+    first = deck.ready()
+    wait_until(deck.leased, "the deck's leases")
+    deck.press("1")
+    deck.all_saved()
+    deck.page.goto("about:blank")
+    wait_until(lambda: deck.leased() <= 1, "the page to give its images back")
+    assert deck.labels() == {first: 0}
+
+
+def _decide_and_leave(deck):
+    """Press 1 and leave the deck before the server answers; the request that waits for its answer."""
+    waiting = []
+    deck.page.route("**/labels", lambda route: waiting.append(route))
+    deck.press("1")
+    wait_until(lambda: deck.page.wait_for_timeout(20) or waiting, "the label to be sent")
+    deck.view("Classes")
+    deck.page.locator(".labeling").wait_for(state="detached")
+    return waiting[0]
+
+
+def _unheard(deck):
+    count = "() => [...globalThis.semiprunePipes.values()].reduce((n, pipe) => n + pipe.unsettled.size, 0)"
+    wait_until(lambda: deck.page.evaluate(count) == 1, "the answer to arrive")
+    deck.page.unroute("**/labels")
+    deck.view("Deck")
+
+
+def test_a_conflict_that_nobody_heard_is_told_when_the_deck_returns(deck):
+    image = deck.shown()
+    number = int(image, 16)
+    said = Event(event_id="elsewhere", annotator="ada", action="label", image_id=number, class_id=1)
+    assert deck.store.append([said])[0].status == "saved"
+    _decide_and_leave(deck).continue_()
+    _unheard(deck)
+    banner = deck.page.locator(".banner")
+    banner.wait_for()
+    path = deck.project.pool().column("path").to_pylist()[int(deck.project.pool().positions([number])[0])]
+    assert path in banner.inner_text() and "to 'dog'" in banner.inner_text()
+    assert deck.status() == "1 not saved: changed elsewhere"
+    banner.get_by_text("Replace with mine").click()
+    deck.all_saved()
+    assert deck.labels() == {image: 0}
+
+
+def test_a_refusal_that_nobody_heard_stays_until_it_is_dismissed(deck):
+    route = _decide_and_leave(deck)
+    [event] = route.request.post_data_json["events"]
+    ack = {"event_id": event["event_id"], "status": "refused", "reason": "No such class.", "touched": []}
+    route.fulfill(json={"acks": [ack]})
+    _unheard(deck)
+    deck.page.locator(".failure").wait_for()
+    assert "No such class." in deck.page.locator(".failure").inner_text()
+    assert deck.status() == "1 not saved: refused"
+    deck.view("Grid")
+    deck.page.locator(".cells").wait_for(state="attached")
+    deck.page.locator(".failure").wait_for()  # told again, as nobody said to have read it
+    deck.page.locator(".failure .dismiss").click()
+    deck.all_saved()
+    kept = "() => Object.keys(localStorage).filter((key) => key.startsWith('semiprune:labels')).length"
+    assert deck.page.evaluate(kept) == 0
 
 
 def test_the_page_says_when_the_subset_is_complete(studio, context):

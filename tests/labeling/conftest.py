@@ -78,7 +78,7 @@ def postgresql_url() -> Iterator[str]:
                     "-c",
                     "listen_addresses=",
                     "-c",
-                    "max_connections=200",
+                    "max_connections=20",
                 ],
                 stdout=output,
                 stderr=output,

@@ -127,6 +127,58 @@ def test_uncertainty_takes_the_doubtful_first_and_is_not_uniform(store, event):
     assert set(store.uniform_labels().ids.tolist()) == taken
 
 
+def _met_by_coverage(store, event, clock):
+    """Uniform 40 with the first 10 labeled, coverage 30 all labeled, then the uniform drawing goes on to 200."""
+    ids = _ids(300)
+    first = _draw(store, ids, count=40).ids
+    store.append([event("label", int(image), 0) for image in first[:10]])
+    features = np.random.default_rng(0).normal(size=(300, 4))
+    clock.now += 1
+    covered = _draw(store, ids, count=30, method="coverage", features=features).ids
+    store.append([event("label", int(image), 1) for image in covered])
+    clock.now += 1
+    return first, covered, _draw(store, ids, count=200).ids
+
+
+def test_labels_of_another_drawing_count_as_uniform_only_in_their_turn(store, event, clock):
+    first, covered, order = _met_by_coverage(store, event, clock)
+    assert np.isin(covered, order).any()  # otherwise this shows nothing
+    assert set(store.uniform_labels().ids.tolist()) == set(first[:10].tolist())
+    assert store.snapshot().uniform_mask.sum() == 10
+    clock.now += 1
+    foreign = int(np.flatnonzero(np.isin(order, covered))[0])
+    store.append([event("label", int(image), 0) for image in order[10:foreign]])
+    after = foreign
+    while order[after] in covered:
+        after += 1
+    assert set(store.uniform_labels().ids.tolist()) == set(order[:after].tolist())
+    store.append([event("label", int(image), 0) for image in order[after + 1 :]])  # one is left out
+    assert set(store.uniform_labels().ids.tolist()) == set(order[:after].tolist())
+    store.append([event("skip", int(order[after]))])
+    assert set(store.uniform_labels().ids.tolist()) == set(order.tolist()) - {int(order[after])}
+
+
+def test_labels_from_before_the_drawing_count_in_their_turn(store, event, clock):
+    ids = _ids(60)
+    store.append([event("label", int(image), 0, source="import") for image in ids[:30]])
+    clock.now += 1
+    order = _draw(store, ids, count=20).ids
+    known = np.isin(order, ids[:30])
+    assert known.any() and not known.all()
+    assert len(store.uniform_labels()) == int(np.flatnonzero(~known)[0])
+
+
+def test_a_plain_uniform_drawing_counts_whatever_the_order(store, event, clock):
+    ids = _ids(50)
+    order = _draw(store, ids, count=10).ids
+    clock.now += 1
+    store.append([event("label", int(image), 0) for image in order[5:]])
+    other = _draw(store, ids, count=10, seed=9).ids
+    assert set(store.uniform_labels().ids.tolist()) == set(order[5:].tolist())
+    store.append([event("label", int(other[-1]), 0)])
+    assert set(store.uniform_labels().ids.tolist()) == set(order[5:].tolist()) | {int(other[-1])}
+
+
 def test_coverage_reaches_every_cluster():
     rng = np.random.default_rng(0)
     centres = np.repeat(np.arange(5), [200, 200, 200, 5, 5])

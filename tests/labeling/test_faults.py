@@ -18,7 +18,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semiprune_core.labeling import LabelStore
+from semiprune_core.labeling import LabelStore, open_store
+from semiprune_core.labeling.database import URL_VARIABLE
+from semiprune_core.pool import show_id
+from semiprune_core.server import browser_token
 
 FULL = bool(os.environ.get("SEMIPRUNE_FULL"))
 WRITER = Path(__file__).with_name("writer.py")
@@ -44,9 +47,13 @@ def start():
 def _start(mode: str, store: LabelStore, annotator: str, count: int) -> subprocess.Popen:
     where = store.database.url
     url = str(where.database) if store.database.is_sqlite else where.render_as_string(hide_password=False)
+    return _writer(mode, url, store.project, annotator, count)
+
+
+def _writer(mode: str, url: str, project: str, annotator: str, count: int, **environment: str) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, WRITER, mode, url, store.project, annotator, str(count)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        [sys.executable, WRITER, mode, url, project, annotator, str(count)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -86,27 +93,70 @@ def test_eight_annotators_and_an_import_lose_double_and_overwrite_nothing(databa
     store.drawings.draw(pool_hash="h", ids=ids, duplicate_of=np.arange(len(ids)), fraction=1.0, annotator="ana")
     writers = [start("leased", store, f"a-{number}", n_labels) for number in range(8)]
     writers.append(start("import", store, "importer", n_rows))
+    outputs = _run_all(writers)
+    said = [line.split() for text in outputs for line in text.splitlines()]
+    events = _nothing_lost_doubled_or_overwritten(store, said, 8 * n_labels, range(10))
+    assert ["imported", str(n_rows), "0"] in said
+    assert len([row for row in events if row["annotator"] == "importer"]) == n_rows
+
+
+def _run_all(writers: list[subprocess.Popen], go: str = "go") -> list[str]:
+    """Let them begin at once, and wait for what they say."""
     for writer in writers:
         assert writer.stdout.readline() == "ready\n", writer.stderr.read()
-    for writer in writers:  # all begin at once
-        writer.stdin.write("go\n")
+    for writer in writers:
+        writer.stdin.write(f"{go}\n")
         writer.stdin.flush()
     outputs = [writer.communicate(timeout=DEADLINE_S) for writer in writers]
     assert [error for _, error in outputs if error] == []  # "database is locked" would be here
-    assert [writer.returncode for writer in writers] == [0] * 9
+    assert [writer.returncode for writer in writers] == [0] * len(writers)
+    return [text for text, _ in outputs]
 
-    said = [line.split() for text, _ in outputs for line in text.splitlines()]
+
+def _nothing_lost_doubled_or_overwritten(store, said, n_labels, disputed):
     labels = [words for words in said if words[0] == "label"]
-    assert len(labels) == 8 * n_labels and {status for _, _, status, _ in labels} == {"saved"}
+    assert len(labels) == n_labels and {status for _, _, status, _ in labels} == {"saved"}
     assert max(Counter(image for _, image, _, _ in labels).values()) == 1  # no image went to two people
     events = store.events()
     kept = Counter(row["event_id"] for row in events)
     assert set(kept.values()) == {1} and {event_id for _, _, _, event_id in labels} <= set(kept)
-    assert ["imported", str(n_rows), "0"] in said
-    assert len([row for row in events if row["annotator"] == "importer"]) == n_rows
-
     settled = [words for words in said if words[0] == "settle"]
     winners = {int(image): int(mine) for _, image, status, mine in settled if status == "saved"}
     assert Counter(status for _, _, status, _ in settled) == {"saved": 10, "conflict": 70}
-    assert {held.image_id: held.class_id for held in store.held(range(10)) if held.round == "settle"} == winners
+    assert {held.image_id: held.class_id for held in store.held(disputed) if held.round == "settle"} == winners
     assert store.database.integrity_problems() == []
+    return events
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def studio(request, tmp_path, monkeypatch):
+    """The app itself, running over either database."""
+    from tests.browser.label_support import Studio
+
+    monkeypatch.delenv(URL_VARIABLE, raising=False)
+    if request.param == "postgresql":
+        monkeypatch.setenv(URL_VARIABLE, request.getfixturevalue("postgresql_url"))
+    (tmp_path / "home").mkdir()
+    studio = Studio(tmp_path / "home")
+    yield studio
+    if studio.process is not None:
+        studio.kill()
+
+
+@pytest.mark.fault
+def test_eight_annotators_over_the_running_app_lose_double_and_overwrite_nothing(studio):
+    n_labels = 250 if FULL else 12
+    name = f"posted-{uuid.uuid4().hex[:8]}"
+    project = studio.project(name, n=8 * n_labels + 20, classes=[f"c{number}" for number in range(8)])
+    studio.start()
+    token, disputed = browser_token(studio.workspace), project.pool().ids[:10]
+    writers = [_writer("posted", studio.url, name, f"a-{number}", n_labels, WRITER_TOKEN=token) for number in range(8)]
+    try:
+        outputs = _run_all(writers, " ".join(["go", *map(show_id, disputed.tolist())]))
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+    said = [line.split() for text in outputs for line in text.splitlines()]
+    _nothing_lost_doubled_or_overwritten(open_store(project), said, 8 * n_labels, disputed.tolist())
+    assert "Traceback" not in (studio.home / "app.log").read_text()

@@ -31,7 +31,7 @@ def test_a_reload_gets_the_same_images_less_the_decided(store, drawn, event):
 def test_deciding_one_image_does_not_free_the_others(store, drawn, event):
     mine = store.leases.lease("ana", 10)
     store.append([event("label", int(mine[0]), 0)])
-    assert store.leases.lease("ben", 30).tolist() == drawn[10:].tolist()
+    assert store.leases.lease("ben", 15).tolist() == drawn[10:25].tolist()
 
 
 def test_an_abandoned_lease_returns_when_its_time_is_over(store, drawn, clock):
@@ -51,6 +51,38 @@ def test_renewing_holds_longer_but_revives_nothing(store, drawn, clock):
     assert store.leases.lease("ben", 2).tolist() == [drawn[2], drawn[3]]
     clock.now += 50
     assert not len(store.leases.renew("ana", mine))
+
+
+def test_nobody_is_given_more_than_a_fair_share_while_others_label(store, drawn, event):
+    mine = store.leases.lease("ana", 12)
+    assert store.leases.lease("ben", 30).tolist() == drawn[12:27].tolist()  # half of thirty
+    assert len(store.leases.lease("eva", 30)) == 3  # what there is
+    store.append([event("label", int(image), 0) for image in mine])
+    store.leases.release("eva")
+    assert store.leases.lease("ana", 30).tolist() == drawn[27:].tolist()
+    store.leases.release("ben")
+    assert len(store.leases.lease("ana", 30)) == 18  # alone again
+
+
+def test_who_renews_gives_back_what_exceeds_a_fair_share(store, drawn, clock):
+    mine = store.leases.lease("ana", 30)
+    assert store.leases.renew("ana", mine).tolist() == mine.tolist()  # nobody else is there
+    assert not len(store.leases.lease("ben", 10))
+    clock.now += 150
+    assert store.leases.renew("ana", mine).tolist() == drawn[:15].tolist()  # ben waits
+    assert store.leases.lease("ben", 10).tolist() == drawn[15:25].tolist()
+    assert len(store.leases.lease("eva", 30)) == 5
+    assert store.leases.renew("ana", mine).tolist() == drawn[:10].tolist()
+
+
+def test_who_waited_and_left_takes_nothing_from_the_others(store, drawn, clock):
+    mine = store.leases.lease("ana", 30)
+    store.leases.lease("ben", 10)
+    store.leases.release("ben")
+    assert store.leases.renew("ana", mine).tolist() == mine.tolist()
+    store.leases.lease("ben", 10)
+    clock.now += 300
+    assert store.leases.renew("ana", mine).tolist() == mine.tolist()
 
 
 def test_released_images_go_to_others_at_once(store, drawn):
@@ -76,6 +108,29 @@ def test_overlap_images_go_to_two_and_no_more(store, event):
     store.append([event("label", int(image), 0) for image in ids])
     store.leases.release("ben")
     assert len(store.leases.lease("eva", 10)) == 10 and not len(store.leases.lease("ana", 10))
+
+
+def test_a_new_drawing_does_not_end_an_unfinished_one(store, event):
+    ids = np.arange(40, dtype=np.uint64)
+    settings = {"pool_hash": "h", "ids": ids, "duplicate_of": np.arange(40), "annotator": "ana"}
+    uniform = store.drawings.draw(count=10, **settings).ids
+    doubtful = store.drawings.draw(count=5, method="uncertainty", confidence=np.linspace(0, 1, 40), **settings).ids
+    reseeded = store.drawings.draw(count=10, seed=7, **settings).ids
+    wanted = list(dict.fromkeys([*uniform.tolist(), *reseeded.tolist(), *doubtful.tolist()]))
+    assert store.leases.lease("ana", 40).tolist() == wanted
+    store.append([event("label", int(image), 0) for image in [*doubtful, *reseeded]])
+    rest = [image for image in uniform.tolist() if image not in reseeded]
+    assert store.leases.lease("ana", 40).tolist() == rest
+    assert store.leases.lease("ben", 40, drawing_id=2).tolist() == []
+
+
+def test_a_larger_drawing_of_the_same_seed_takes_the_place_of_the_smaller(store):
+    ids = np.arange(40, dtype=np.uint64)
+    settings = {"pool_hash": "h", "ids": ids, "duplicate_of": np.arange(40), "annotator": "ana"}
+    store.drawings.draw(count=10, **settings)
+    larger = store.drawings.draw(count=20, overlap=0.5, **settings)
+    assert store.leases.lease("ana", 40).tolist() == larger.ids.tolist()
+    assert len(store.leases.lease("ben", 40)) == (larger.needs == 2).sum() > 0
 
 
 def test_a_lease_needs_a_drawing_and_sane_numbers(store):

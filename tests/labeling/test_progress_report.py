@@ -51,6 +51,21 @@ def test_the_overlap_waits_for_its_second_annotator(store, event):
     assert progress(store).overlap_left == 3
 
 
+def test_all_open_drawings_count_and_each_image_once(store, event):
+    ids = np.arange(30, dtype=np.uint64)
+    settings = {"pool_hash": "h", "ids": ids, "duplicate_of": np.arange(30), "annotator": "ana"}
+    uniform = store.drawings.draw(count=10, **settings).ids
+    doubtful = store.drawings.draw(count=5, method="uncertainty", confidence=np.linspace(0, 1, 30), **settings).ids
+    store.append([event("label", int(image), 0) for image in doubtful])
+    found = progress(store)
+    assert (found.n_drawn, found.labeled, found.left) == (15, 5, 10) and not found.complete
+    larger = store.drawings.draw(count=25, **settings).ids
+    assert progress(store).n_drawn == len(set(larger.tolist()) | set(doubtful.tolist()))
+    assert progress(store, drawing_id=2).complete and progress(store, drawing_id=1).left == 10
+    store.append([event("label", int(image), 0) for image in larger])
+    assert progress(store).complete and set(uniform.tolist()) <= set(larger.tolist())
+
+
 def test_pace_and_time_left(store, event):
     ids = _draw(store, 50)
     times = [1_000_000 + 2000 * number for number in range(10)]

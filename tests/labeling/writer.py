@@ -1,12 +1,15 @@
 """A process that labels, for the fault tests, and prints what was acknowledged.
 
-`writer.py MODE URL PROJECT ANNOTATOR COUNT`
+`writer.py MODE URL PROJECT ANNOTATOR COUNT`, where URL is a database's, a SQLite file, or for "posted" a running app's.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import sys
+import urllib.request
 import uuid
 from types import SimpleNamespace
 
@@ -67,6 +70,36 @@ def label_leased(store: LabelStore, annotator: str, count: int) -> None:
         say("settle", image, store.append([event])[0].status, mine)
 
 
+def label_posted(url: str, project: str, annotator: str, count: int) -> None:
+    """As :func:`label_leased`, but through the routes of a running app; the images to settle come with the word go."""
+
+    def post(path: str, body: dict) -> dict:
+        data = json.dumps({"annotator": annotator, **body}).encode()
+        headers = {"Content-Type": "application/json", "X-SemiPrune-Token": os.environ["WRITER_TOKEN"], "Origin": url}
+        request = urllib.request.Request(f"{url}/studio/projects/{project}/labels{path}", data, headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def send(**event: object) -> None:
+        event |= {"event_id": uuid.uuid4().hex, "expected_version": ""}
+        [ack] = post("", {"events": [event]})["acks"]
+        [again] = post("", {"events": [event]})["acks"]  # as after an answer that was lost
+        assert again["status"] == ("already" if ack["status"] == "saved" else ack["status"]), again
+        last = mine if event["action"] == "settle" else event["event_id"]
+        say(event["action"], int(event["image_id"], 16), ack["status"], last)
+
+    mine = int(annotator.rsplit("-", 1)[1])
+    say("ready")
+    disputed = sys.stdin.readline().split()[1:]
+    done = 0
+    while done < count:
+        for item in post("/queue", {"n": min(5, count - done)})["items"]:
+            send(action="label", image_id=item["id"], class_id=int(item["id"], 16) % 3)
+            done += 1
+    for image in disputed:
+        send(action="settle", image_id=image, class_id=mine)
+
+
 def import_rows(store: LabelStore, count: int) -> None:
     ids = np.arange(count, dtype=np.uint64) + np.uint64(2**63)
     pool = SimpleNamespace(
@@ -83,6 +116,9 @@ def import_rows(store: LabelStore, count: int) -> None:
 
 def main() -> None:
     mode, url, project, annotator, count = sys.argv[1:]
+    if mode == "posted":
+        label_posted(url, project, annotator, int(count))
+        return
     database = Database.postgresql(url) if url.startswith("postgresql") else Database.sqlite(url)
     store = LabelStore(database, project)
     if mode == "forever":

@@ -17,6 +17,7 @@ from semiprune_core.server import browser_token
 from semiprune_core.server.routes import studio_routes
 from semiprune_core.sources.base import SourceSpec
 from semiprune_core.workspace import Workspace
+from tests.model_support import give_model
 
 HOST = "http://localhost:8501"
 
@@ -267,6 +268,26 @@ def test_two_annotators_get_different_images_until_released(made):
     carol = Browser(made, "two")
     assert {item["id"] for item in carol.post("/queue", {"n": 6}).json()["items"]} & (mine | theirs)
     carol.post("/leases", {"release": True})
+
+
+def test_likeness_is_the_models_once_it_has_seen_this_pool(workspace):
+    project = make_project(workspace, "alike", n=6)
+    browser = Browser(workspace, "alike")
+    first, *others = browser.ids
+    plain = browser.post("/similar", {"image_id": first, "ids": others}).json()["ids"]
+    backwards = np.array([[0.0], [5], [4], [3], [2], [1]])
+    give_model(project, pool_hash="of another pool", features=backwards)
+    assert browser.post("/similar", {"image_id": first, "ids": others}).json()["ids"] == plain
+    give_model(project, pool_hash=project.pool().hash, features=backwards)
+    assert browser.post("/similar", {"image_id": first, "ids": others}).json()["ids"] == others[::-1]
+
+
+def test_some_images_are_given_back(browser):
+    mine = [item["id"] for item in browser.post("/queue", {"n": 4}).json()["items"]]
+    browser.post("/leases", {"release": mine[1:]})
+    assert browser.post("/leases", {"renew": mine}).json()["held"] == mine[:1]
+    assert browser.post("/leases", {"release": "all of them"}).status_code == 400
+    browser.post("/leases", {"release": True})
 
 
 def test_skipped_and_flagged_images_come_as_queues_of_their_own(browser):

@@ -3,6 +3,7 @@ const AHEAD = 14; // images fetched and decoded before they are needed
 const LOW = 16; // ask for more when fewer than this wait
 const MORE = 30;
 const BEHIND = 24; // decoded images kept for going back
+const AGAIN = ["skipped", "flagged"]; // queues of images that were decided before
 const SMALL_PICTURE = 160;
 const LARGE_PIXELS = 6e6;
 const KEYS = [
@@ -70,12 +71,15 @@ class Deck extends LabelingElement {
 
   waiting() {
     let open = 0;
-    for (let place = this.at; place < this.line.length; place++) if (!this.line[place].action) open += 1;
+    for (let place = this.at; place < this.line.length; place++) if (this.isOpen(this.line[place])) open += 1;
     return open;
   }
 
+  // What was skipped or flagged before has its action already: there a card is open until it is decided in this sitting.
+  isOpen(card) { return AGAIN.includes(this.data.queue) ? !card.decided : !card.action; }
+
   nextOpen(from) {
-    for (let place = from + 1; place < this.line.length; place++) if (!this.line[place].action) return place;
+    for (let place = from + 1; place < this.line.length; place++) if (this.isOpen(this.line[place])) return place;
     return this.line.length;
   }
 
@@ -248,7 +252,7 @@ class Deck extends LabelingElement {
       this.showStrip();
       this.showLatest();
       this.showCounts();
-      const path = visible(this.card?.path ?? "");
+      const path = visible(this.card ? this.pathOf(this.card) : "");
       Object.assign(this.find(".name"), { textContent: path, title: path });
     }, 0));
   }
@@ -305,7 +309,7 @@ class Deck extends LabelingElement {
         card.row = make("button", "decision");
         card.row.dataset.card = card.id;
         card.row.tabIndex = -1;
-        card.row.title = visible(card.path);
+        card.row.title = visible(this.pathOf(card));
         card.row.append(make("bdi", "label", ""), make("span", "save", ""));
       }
       if (card.row.children.length < 3) card.row.prepend(this.thumb(card, "inLatest"));

@@ -74,7 +74,7 @@ class Grid extends LabelingElement {
     if (!card.cell) {
       const cell = (card.cell = make("div", "cell"));
       cell.dataset.card = card.id;
-      cell.title = visible(card.path);
+      cell.title = visible(this.pathOf(card));
       const picture = this.thumb(card, "inGrid");
       picture.addEventListener("load", () => {
         picture.classList.toggle("pixels", picture.naturalWidth <= SMALL_THUMB);

@@ -27,6 +27,8 @@ class LabelingElement {
     this.pipe.listeners.add(this.listener);
     this.alive = new AbortController();
     const signal = this.alive.signal;
+    window.addEventListener("pagehide", () => this.giveBack(), { signal });
+    window.addEventListener("pageshow", (event) => { if (event.persisted) this.renew(); }, { signal });
     window.addEventListener("keydown", (event) => this.pressed(event), { capture: true, signal });
     root.addEventListener("click", (event) => this.clicked(event), { signal });
     this.find(".search input").addEventListener("input", () => this.showFound(), { signal });
@@ -38,13 +40,16 @@ class LabelingElement {
     this.showBanner();
     this.setClasses(data.classes);
     const active = document.activeElement;
-    if (!active || !active.matches("input, textarea, select")) root.focus({ preventScroll: true });
+    const isChoosing = active?.matches("[role='combobox']"); // the list that has just chosen this queue
+    if (!active || isChoosing || !active.matches("input, textarea, select")) root.focus({ preventScroll: true });
   }
 
   get gone() { return this.alive.signal.aborted; }
   get me() { return this.data.annotator; }
   classOf(id) { return this.classes.find((one) => one.class_id === id); }
   nameOf(id) { return this.classOf(id)?.name ?? `class ${id}`; }
+  // First labels are given blind, and a folder is often named after the class: the file's name must do.
+  pathOf(card) { return this.round === "label" ? card.path.split("/").pop() : card.path; }
   url(card, size) { return `${this.data.pictures}/${card.id}/${size}`; }
 
   // Send what an earlier page left behind, then begin.
@@ -57,6 +62,23 @@ class LabelingElement {
     }
     await this.load(true);
     this.askProgress(true);
+    await this.hearEarlier();
+  }
+
+  // What the server answered while nothing stood here to be told: said now, with the picture's name.
+  async hearEarlier() {
+    const earlier = [...this.pipe.unsettled.values()];
+    const missing = earlier.map(({ record }) => record.event.image_id).filter((id) => id && !this.byId.has(id)).slice(0, 500);
+    const others = new Map();
+    if (missing.length) {
+      try {
+        const { items } = await this.pipe.post("/queue", { annotator: this.me, ids: [...new Set(missing)], round: this.round || "label" });
+        items.forEach((row) => others.set(row.id, this.cardOf(row)));
+      } catch { /* told without their names */ }
+    }
+    if (this.gone) return;
+    for (const { record, ack } of earlier) if (this.pipe.unsettled.has(record.event.event_id)) this.answered(record, ack, others.get(record.event.image_id));
+    this.showStatus();
   }
 
   update(data) {
@@ -66,6 +88,7 @@ class LabelingElement {
   }
 
   leave() {
+    this.giveBack();
     this.alive.abort();
     clearInterval(this.watching);
     clearInterval(this.renewing);
@@ -82,6 +105,7 @@ class LabelingElement {
 
   async loadNow(first) {
     let said;
+    await this.pipe.releasing; // what is given back just now must not take new leases with it
     try {
       said = await this.pipe.post("/queue", { annotator: this.me, queue: this.data.queue, n: this.wanted(), latest: first });
     } catch (error) {
@@ -97,14 +121,23 @@ class LabelingElement {
     this.loaded(said, first);
   }
 
-  add(row) {
-    const card = {
+  cardOf(row) {
+    return {
       id: row.id, path: row.path, width: row.width, height: row.height, suggestion: row.suggestion, votes: row.votes,
       action: row.action, classId: row.class_id, version: row.version, flagged: row.flagged,
-      save: row.action ? "saved" : "", when: row.saved_ms ?? 0, picture: null, ready: false, broken: false, tries: 0, shownAt: 0,
+      save: row.action ? "saved" : "", when: row.saved_ms ?? 0, decided: false, picture: null, ready: false, broken: false, tries: 0, shownAt: 0,
     };
+  }
+
+  add(row) {
+    const card = this.cardOf(row);
     this.byId.set(card.id, card);
     return card;
+  }
+
+  giveBack() {
+    const open = this.data.queue === "drawn" ? this.openCards().slice(0, 500) : [];
+    if (open.length) this.pipe.release(this.me, open.map((card) => card.id));
   }
 
   // While somebody works here, the images they have before them stay theirs.
@@ -152,6 +185,7 @@ class LabelingElement {
       step.before.push({ action: card.action, classId: card.classId });
       step.eventIds.push(event.event_id);
       this.settleCard(card, { action: event.action, classId }, event.event_id);
+      card.decided = true;
       return event;
     });
     step.after = cards.map((card) => ({ action: card.action, classId: card.classId }));
@@ -197,8 +231,10 @@ class LabelingElement {
     const states = (action === "undo" ? step.before : step.after) ?? step.cards.map(() => ({ action: null, classId: null }));
     step.after ??= step.cards.map((card) => ({ action: card.action, classId: card.classId }));
     step.cards.forEach((card, place) => {
-      if (step.kind === "decide") this.settleCard(card, states[place], event.event_id);
-      else Object.assign(card, states[place]);
+      if (step.kind === "decide") {
+        this.settleCard(card, states[place], event.event_id);
+        card.decided = action === "redo";
+      } else Object.assign(card, states[place]);
     });
     step.turn = event.event_id;
     this.pipe.send(this.me, [event]);
@@ -212,10 +248,10 @@ class LabelingElement {
     this.changed += (after.action ? 1 : 0) - (before.action ? 1 : 0);
   }
 
-  answered(record, ack) {
+  answered(record, ack, elsewhere) {
     const { event } = record;
     const step = [...this.done, ...this.undone].find((one) => one.turn === event.event_id);
-    const cards = event.image_id ? [this.byId.get(event.image_id)].filter(Boolean) : (step?.cards ?? []);
+    const cards = event.image_id ? [this.byId.get(event.image_id) ?? elsewhere].filter(Boolean) : (step?.cards ?? []);
     if (ack.status === "saved" || ack.status === "already") {
       const touched = new Map(ack.touched.map((held) => [held.image_id, held]));
       for (const card of cards) {
@@ -228,7 +264,7 @@ class LabelingElement {
       this.addConflict({ record, ack, card: cards[0] });
     } else {
       for (const card of cards) if (card.version === event.event_id) this.reread(card);
-      this.fail(`Not saved: ${ack.reason}`);
+      this.fail(`Not saved${cards.length === 1 ? `, ${this.pathOf(cards[0])}` : ""}: ${ack.reason}`, record);
     }
     this.showBanner();
     this.later();
@@ -247,6 +283,8 @@ class LabelingElement {
   // --- conflicts: nothing is overwritten without a word --------------------------------------------------------------
 
   addConflict(conflict) {
+    const told = this.conflicts.find((one) => one.record === conflict.record);
+    if (told) { told.card ??= conflict.card; return; }
     const older = this.conflicts.filter((one) => conflict.card && one.card === conflict.card);
     older.forEach((one) => this.pipe.drop(one.record));
     this.conflicts = [...this.conflicts.filter((one) => !older.includes(one)), conflict];
@@ -269,7 +307,7 @@ class LabelingElement {
     const when = held?.saved_ms ? ` at ${clockTime(held.saved_ms)}` : "";
     const what = !held?.action ? " (taken back)" : held.class_id === null ? " to 'skipped'" : ` to '${this.nameOf(held.class_id)}'`;
     const mine = event.class_id === undefined ? event.action : `'${this.nameOf(event.class_id)}'`;
-    return `${card?.path ?? "An image"} was changed ${who}${when}${what}. Yours, ${mine}, is not saved.`;
+    return `${card ? this.pathOf(card) : "An image"} was changed ${who}${when}${what}. Yours, ${mine}, is not saved.`;
   }
 
   resolve(replace) {
@@ -348,7 +386,7 @@ class LabelingElement {
     else if (button?.matches(".keep, .replace")) this.resolve(button.matches(".replace"));
     else if (button?.matches(".help-button")) this.showHelp(true);
     else if (button?.matches(".again")) { this.word("Looking …"); this.load(); }
-    else if (button?.matches(".dismiss")) { button.parentElement.remove(); this.find(".failures").hidden = !this.find(".failure"); }
+    else if (button?.matches(".dismiss")) { this.pipe.drop(button.parentElement.record); button.parentElement.remove(); this.find(".failures").hidden = !this.find(".failure"); }
     else if (button?.matches(".close, .overlay.help")) this.showHelp(false);
     else this.ownClick(target, event);
     if (event.detail > 0) this.root.focus({ preventScroll: true }); // the mouse leaves no focus behind, so Space skips
@@ -517,8 +555,11 @@ class LabelingElement {
     this.noticing = setTimeout(() => { notice.textContent = ""; }, 2500);
   }
 
-  fail(text) {
+  // A refused event stays with the pipe until a person has dismissed it here.
+  fail(text, record) {
+    if ([...this.find(".failures").children].some((row) => row.record === record)) return;
     const row = make("div", "failure");
+    row.record = record;
     row.append(make("span", "", text), make("button", "dismiss", "Dismiss"));
     this.find(".failures").append(row);
     this.find(".failures").hidden = false;

@@ -6,6 +6,7 @@ const PIPE_PATIENCE = 20000;
 const PIPE_FIRST_PAUSE = 500;
 const PIPE_LONGEST_PAUSE = 15000;
 const PIPE_ADOPT_EVERY = 30000;
+const PIPE_GIVE_BACK = 5000;
 
 function newId() {
   if (crypto.randomUUID) return crypto.randomUUID();
@@ -18,7 +19,8 @@ class LabelPipe {
     this.prefix = `semiprune:labels:${store}:`;
     this.tab = newId();
     this.pending = []; // records {key, annotator, event, tab}, oldest first
-    this.conflicts = new Map(); // event id -> record, waiting for a person's answer
+    this.unsettled = new Map(); // event id -> {record, ack}: conflicts and refusals, until a person has seen them
+    this.releasing = null; // images on their way back to the server
     this.listeners = new Set();
     this.counter = 0;
     this.trouble = ""; // why the last attempt failed
@@ -57,7 +59,7 @@ class LabelPipe {
   }
 
   drop(record) {
-    this.conflicts.delete(record.event.event_id);
+    this.unsettled.delete(record.event.event_id);
     this.forget(record);
     this.tell();
   }
@@ -68,7 +70,7 @@ class LabelPipe {
     try {
       for (const lock of (await navigator.locks.query()).held) open.add(lock.name);
     } catch { /* no locks here: adopt all; the server takes each event once */ }
-    const mine = new Set([...this.pending, ...this.conflicts.values()].map((record) => record.key));
+    const mine = new Set([...this.pending, ...[...this.unsettled.values()].map(({ record }) => record)].map((record) => record.key));
     const found = [];
     try {
       for (let place = 0; place < localStorage.length; place++) {
@@ -125,8 +127,8 @@ class LabelPipe {
   }
 
   settle(record, ack) {
-    if (ack.status === "conflict") this.conflicts.set(record.event.event_id, record);
-    else this.forget(record);
+    if (ack.status === "saved" || ack.status === "already") this.forget(record);
+    else this.unsettled.set(record.event.event_id, { record, ack }); // told to whoever listens, now or later
     for (const listener of this.listeners) listener.answered?.(record, ack);
   }
 
@@ -136,6 +138,12 @@ class LabelPipe {
     const batch = this.batch();
     const body = JSON.stringify({ annotator: batch[0].annotator, events: batch.map((one) => one.event) });
     if (body.length < 60000) fetch(this.base, { ...this.options(body), keepalive: true }).catch(() => {});
+  }
+
+  // Images nobody is looking at any more go to others at once; what does not arrive ends by itself.
+  release(annotator, ids) {
+    const body = JSON.stringify({ annotator, release: ids });
+    this.releasing = fetch(`${this.base}/leases`, { ...this.options(body), keepalive: true, signal: AbortSignal.timeout(PIPE_GIVE_BACK) }).catch(() => {});
   }
 
   options(body) {
@@ -174,14 +182,16 @@ class LabelPipe {
 
   status() {
     const n = this.pending.length;
-    const asked = this.conflicts.size;
-    if (!n && asked) return { kind: "failed", text: `${asked} not saved: changed elsewhere` };
+    const asked = [...this.unsettled.values()];
+    const changed = asked.filter(({ ack }) => ack.status === "conflict").length;
+    const why = changed === asked.length ? "changed elsewhere" : changed ? "changed elsewhere or refused" : "refused";
+    if (!n && asked.length) return { kind: "failed", text: `${asked.length} not saved: ${why}` };
     if (!n) return { kind: "saved", text: "All saved" };
     if (!this.kept) return { kind: "failed", text: `${n} not saved, and this browser cannot keep them. Stay on this page.` };
     if (!this.trouble) return { kind: "saving", text: `${n} saving` };
     const offline = !navigator.onLine || this.trouble === "The app cannot be reached.";
-    const why = offline ? "Offline" : this.trouble.replace(/\.$/, "");
-    return { kind: "failed", text: `${why}: ${n} kept here, will be sent again` };
+    const reason = offline ? "Offline" : this.trouble.replace(/\.$/, "");
+    return { kind: "failed", text: `${reason}: ${n} kept here, will be sent again` };
   }
 
   tell() {
