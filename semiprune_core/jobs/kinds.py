@@ -38,8 +38,8 @@ HOMES: dict[str, Home] = {
     "search": Home("semiprune_core.learning.jobs", "Search"),
     "evaluate": Home("semiprune_core.learning.jobs", "Evaluate"),
     "map": Home("semiprune_core.embeddings.jobs", "Map"),
-    "export": Home("semiprune_core.exporting.job", "Export", device="io"),
-    "verify": Home("semiprune_core.verify_job", "Verify", device="io"),
+    "export": Home("semiprune_core.export_job", "Export", device="io"),
+    "verify": Home("semiprune_core.export_job", "Verify", device="io"),
 }
 
 
@@ -50,7 +50,7 @@ def home_of(kind: str) -> Home:
         return Home("", str(facts["title"]), str(facts.get("device", "cpu")))
     if kind not in HOMES:
         known = Registry[Home]("job kind")
-        for name in (*HOMES, *JOB_KINDS):
+        for name in {*HOMES, *JOB_KINDS}:
             known.register(name)(Home("", name))
         known[kind]  # raises, with the known names
     return HOMES[kind]

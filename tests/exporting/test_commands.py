@@ -7,7 +7,7 @@ import pytest
 
 from semiprune_core import cli, coresets, jobs, line
 from semiprune_core.coresets import CoresetRequest, build_coresets, nesting
-from semiprune_core.errors import InvalidSettingError
+from semiprune_core.errors import InvalidSettingError, UnknownNameError
 from semiprune_core.exporting import list_exports, submit_export
 from semiprune_core.selection.defaults import Defaults
 
@@ -114,3 +114,9 @@ def test_the_job_writes_every_coreset_in_every_format(project, select):
 def test_a_job_without_a_coreset_is_refused(project):
     with pytest.raises(InvalidSettingError, match="at least one coreset"):
         submit_export(project, [], ["csv"])
+
+
+def test_a_misspelt_kind_is_still_refused_in_words_once_a_kind_was_loaded(project, select):
+    submit_export(project, [select().artifact.id], ["indices"], immediate=True)
+    with pytest.raises(UnknownNameError, match="Did you mean 'export'"):
+        jobs.submit(project, "exprot", {})
