@@ -307,6 +307,7 @@ def test_a_queue_of_decided_images_shows_them_again(deck, queue, keys):
     deck.page.reload()
     deck.page.get_by_role("combobox", name="Show").click()
     deck.page.get_by_role("option", name=queue).click()
+    deck.page.locator(".st-key-deck_drawn").wait_for(state="detached")
     wait_until(lambda: deck.shown() in (first, second), "an image of the queue")
     seen = [deck.shown()]
     deck.press("2")
@@ -352,7 +353,8 @@ def test_images_go_back_when_nobody_looks_at_them(deck):
     wait_until(deck.leased, "the deck's leases")
     deck.view("Grid")
     wait_until(lambda: deck.page.locator(".cells .cell").count() == 40, "the grid's cells")
-    assert deck.leased() == 40
+    deck.page.locator(".st-key-deck_drawn").wait_for(state="detached")
+    assert deck.leased() == 40  # the deck handed its images on
     deck.view("Classes")
     wait_until(lambda: deck.leased() == 0, "the grid to give its images back")
     deck.view("Deck")

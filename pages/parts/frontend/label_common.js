@@ -25,6 +25,8 @@ class LabelingElement {
     this.lastKey = Date.now();
     this.listener = { changed: () => this.showStatus(), answered: (record, ack) => this.answered(record, ack) };
     this.pipe.listeners.add(this.listener);
+    this.pipe.elements.add(this);
+    this.inherited = []; // ids of images that an element which left has handed on
     this.alive = new AbortController();
     const signal = this.alive.signal;
     window.addEventListener("pagehide", () => this.giveBack(), { signal });
@@ -94,12 +96,16 @@ class LabelingElement {
     clearInterval(this.renewing);
     clearTimeout(this.retrying);
     this.pipe.listeners.delete(this.listener);
+    this.pipe.elements.delete(this);
   }
 
   // --- cards ---------------------------------------------------------------------------------------------------------
 
   load(first = false) {
-    this.loading ??= this.loadNow(first).finally(() => { this.loading = null; });
+    this.loading ??= this.loadNow(first).finally(() => {
+      this.loading = null;
+      if (this.inherited.length && this.round && !this.gone) this.passOn();
+    });
     return this.loading;
   }
 
@@ -137,7 +143,23 @@ class LabelingElement {
 
   giveBack() {
     const open = this.data.queue === "drawn" ? this.openCards().slice(0, 500) : [];
-    if (open.length) this.pipe.release(this.me, open.map((card) => card.id));
+    const ids = open.map((card) => card.id);
+    const heir = [...this.pipe.elements].find((one) => one !== this && one.me === this.me && one.data.queue === "drawn");
+    if (heir) heir.inherit(ids);
+    else if (ids.length) this.pipe.release(this.me, ids);
+  }
+
+  // The element that takes another's place keeps what it shows itself, and gives the rest back.
+  inherit(ids) {
+    this.inherited.push(...ids);
+    if (this.round && !this.loading) this.passOn();
+  }
+
+  passOn() {
+    const mine = new Set(this.openCards().map((card) => card.id));
+    const rest = this.inherited.filter((id) => !mine.has(id));
+    this.inherited = [];
+    if (rest.length) this.pipe.release(this.me, rest.slice(0, 500));
   }
 
   // While somebody works here, the images they have before them stay theirs.

@@ -22,6 +22,7 @@ class LabelPipe {
     this.unsettled = new Map(); // event id -> {record, ack}: conflicts and refusals, until a person has seen them
     this.releasing = null; // images on their way back to the server
     this.listeners = new Set();
+    this.elements = new Set(); // decks and grids on the page; for a moment two, while one takes the other's place
     this.counter = 0;
     this.trouble = ""; // why the last attempt failed
     this.kept = true; // whether the browser's storage takes our events
