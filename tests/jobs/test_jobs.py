@@ -161,7 +161,7 @@ def test_a_job_that_does_not_listen_says_so_and_can_be_killed(project):
 
 
 def test_a_job_that_listens_late_is_stopped_late(project):
-    job = submit(project, "stubborn", {"n": 30, "seconds": 0.01})
+    job = submit(project, "stubborn", {"n": 30, "seconds": 0.1})
     until(lambda: running(job))
     job.stop()
     status = wait(job, 30)
