@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import sqlalchemy as sa
 from PIL import Image
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page
 
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.labeling import LabelStore, open_store, schema
@@ -25,10 +17,8 @@ from semiprune_core.pool import PoolSettings, show_id
 from semiprune_core.progress import Collected
 from semiprune_core.sources.base import SourceSpec
 from semiprune_core.workspace import Project, Workspace
+from tests.browser.serving import Server, free_port
 
-ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = os.environ.get("SEMIPRUNE_CHROMIUM", "/usr/bin/chromium")
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PATIENCE = 30.0
 
 
@@ -43,48 +33,15 @@ def wait_until(true, what: str, seconds: float = PATIENCE):
     raise AssertionError(f"Waited {seconds} s in vain: {what}")
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+class Studio(Server):
+    """The running app, and small projects in it."""
 
-
-@dataclass
-class Studio:
-    """The app as a process of its own, over a workspace of its own."""
-
-    home: Path
-    port: int = field(default_factory=free_port)
-    process: subprocess.Popen | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+    def __init__(self, home: Path) -> None:
+        super().__init__(home, home / ".pictures", free_port(), home / "app.log")
 
     @property
     def workspace(self) -> Workspace:
         return Workspace.open(self.home)
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(self.port)]
-        log = open(self.home / "app.log", "ab")  # noqa: SIM115 - the process writes to it
-        environment = os.environ | {"SEMIPRUNE_HOME": str(self.home)}
-        self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
-        log.close()
-        wait_until(self.answers, "the app to answer", 60)
-
-    def answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=2) as answer:
-                return answer.status == 200
-        except OSError:
-            return False
-
-    def kill(self) -> None:
-        """As a power button would: no goodbye."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(30)
 
     def project(self, name: str, *, n: int = 40, classes=("cat", "dog", "owl"), names=None, side: int = 16) -> Project:
         """A project of ``n`` distinct pictures, all of them drawn, with classes."""
@@ -110,16 +67,6 @@ def draw_all(store: LabelStore, pool) -> None:
     store.drawings.draw(
         pool_hash=pool.hash, ids=pool.ids, duplicate_of=pool.duplicate_of, fraction=1.0, annotator="maker"
     )
-
-
-@contextmanager
-def chromium():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 def open_context(browser, annotator: str = "ada") -> BrowserContext:

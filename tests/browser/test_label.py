@@ -8,7 +8,7 @@ import pytest
 
 from semiprune_core.labeling import Event
 from semiprune_core.pool import show_id
-from tests.browser.label_support import DeckPage, Studio, chromium, open_context, wait_until
+from tests.browser.label_support import DeckPage, Studio, open_context, wait_until
 
 pytestmark = pytest.mark.browser
 FULL = os.environ.get("SEMIPRUNE_FULL") == "1"
@@ -22,15 +22,9 @@ def studio(tmp_path_factory):
     studio.kill()
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
-
-
 @pytest.fixture
-def context(browser):
-    context = open_context(browser)
+def context(chromium):
+    context = open_context(chromium)
     yield context
     context.close()
 
@@ -654,9 +648,9 @@ def test_hostile_file_names_are_shown_literally(studio, context):
     assert_harmless(deck.page)
 
 
-def test_a_hostile_annotator_name_is_shown_literally(studio, browser):
+def test_a_hostile_annotator_name_is_shown_literally(studio, chromium):
     name = "<img src=x onerror=alert(1)>[a](https://evil.example)"
-    context = open_context(browser, name)
+    context = open_context(chromium, name)
     try:
         deck = DeckPage(studio, studio.project("t-hostile-name", n=4), context, name).open()
         deck.press("1")
@@ -668,13 +662,13 @@ def test_a_hostile_annotator_name_is_shown_literally(studio, browser):
 
 
 @pytest.mark.fault
-def test_no_label_shown_as_saved_is_missing_after_kill_9(tmp_path, browser):
+def test_no_label_shown_as_saved_is_missing_after_kill_9(tmp_path, chromium):
     rounds = 50 if FULL else 3
     seed = random.randrange(1 << 30)
     dice = random.Random(seed)
     studio = Studio(tmp_path)
     studio.start()
-    context = open_context(browser)
+    context = open_context(chromium)
     try:
         deck = DeckPage(studio, studio.project("t-kill", n=60 * rounds), context).open()
         for number in range(rounds):
