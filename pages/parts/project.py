@@ -19,7 +19,7 @@ def workspace() -> Workspace:
 
 
 def current() -> Project | None:
-    """The chosen project: from this session, or from the address after a reload."""
+    """The chosen project: of this visit, or from the address after a reload."""
     name = st.session_state.get(KEY) or st.query_params.get(KEY)
     space = workspace()
     if not name or name not in space:
