@@ -28,7 +28,10 @@ Scorer = Callable[..., FloatArray]
 
 @dataclass(frozen=True)
 class Method:
-    """A recipe. ``labels_from`` is ``pseudo`` (SSL pseudo-labels) or ``none``; ``knobs`` are those it fixes."""
+    """A recipe. ``labels_from`` is ``pseudo`` (SSL pseudo-labels) or ``none``; ``knobs`` are those it fixes.
+
+    ``evidence`` names who provides what it looks at (``evidence.PROVIDERS``).
+    """
 
     selector: str
     score: str | None = None
@@ -36,6 +39,7 @@ class Method:
     knobs: Mapping[str, Any] = field(default_factory=dict)
     scorer: Scorer | None = None
     higher_is: str | None = None
+    evidence: str = "scores"
 
 
 METHODS: Registry[Method] = Registry("method")

@@ -7,4 +7,4 @@ RANDOM = METHODS.register(
     title="Random",
     explain="Chance alone; what every other method has to beat.",
     paper="SemiPrune",
-)(Method("random", labels_from="none"))
+)(Method("random", labels_from="none", evidence="none"))

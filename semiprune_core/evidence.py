@@ -1,0 +1,61 @@
+"""Where a method's evidence comes from: one provider per kind, and one function that asks it.
+
+A provider is a function ``(request: EvidenceRequest) -> Evidence`` under a name in :data:`PROVIDERS`; a method names
+the one it needs in ``Method.evidence``. What is costly to make, a provider keeps as an artifact of the project and
+finds again by its inputs and settings, so that asking twice costs once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from semiprune_core.coresets import evidence_of
+from semiprune_core.methods import METHODS
+from semiprune_core.progress import Progress
+from semiprune_core.records import Evidence
+from semiprune_core.registry import Registry
+from semiprune_core.results import PseudoRun, latest_scores, made_from
+from semiprune_core.scoring import with_settings
+from semiprune_core.workspace import Project
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceRequest:
+    """What a provider is asked: for which project, with which ``settings`` of its own, on which device.
+
+    ``folder`` is a place of the calling job for checkpoints; what lies there may be gone the next time.
+    """
+
+    project: Project
+    progress: Progress
+    seed: int = 0
+    device: str = "cpu"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+
+
+Provider = Callable[[EvidenceRequest], Evidence]
+PROVIDERS: Registry[Provider] = Registry("kind of evidence")
+
+
+def evidence_for(method: str, request: EvidenceRequest) -> Evidence:
+    """The evidence that ``method`` (or a plain selector) looks at; made first where it is not there yet."""
+    kind = METHODS[method].evidence if method in METHODS else "scores"
+    return PROVIDERS[kind](request)
+
+
+@PROVIDERS.register("none", title="Nothing", about="The pool alone.")
+def nothing(request: EvidenceRequest) -> Evidence:
+    pool = request.project.pool()
+    return Evidence(len(pool), duplicate_of=pool.duplicate_of)
+
+
+@PROVIDERS.register("scores", title="Scores on pseudo-labels", about="The project's own dynamics run.")
+def own_scores(request: EvidenceRequest) -> Evidence:
+    project = request.project
+    scores = with_settings(project, latest_scores(project), progress=request.progress, **request.settings)
+    pseudo = PseudoRun(made_from(project, scores.artifact, "pseudo"))
+    return evidence_of(scores.table(), pseudo, project.pool())
