@@ -1,0 +1,87 @@
+"""The examples of docs/extending.md, put where the page says and run as the page shows them."""
+
+import doctest
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiprune_core.coresets import CoresetRequest, build_coreset
+from semiprune_core.exporting import FORMATS
+from semiprune_core.learning.described import algorithm_described
+from semiprune_core.learning.ssl import ALGORITHMS
+from semiprune_core.methods import METHODS
+from semiprune_core.scores import SCORES
+from semiprune_core.selection import SELECTORS
+from semiprune_core.sources import SOURCES
+from tests.scored_projects import make_scored
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
+REGISTRIES = (SCORES, SELECTORS, METHODS, ALGORITHMS, SOURCES, FORMATS)
+NAMES = ("late_margin", "middle", "semi_late_middle", "rising", "textlist", "tsv")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def examples(tmp_path, monkeypatch):
+    """Every example as a file of its package, imported like any other; all of it is gone afterwards."""
+    kept = [(one, dict(one._things), dict(one._facts)) for one in REGISTRIES]
+    imported = []
+    for code in blocks("python"):
+        path = Path(re.match(r"# (semiprune_core/\S+\.py)\n", code).group(1))
+        package = importlib.import_module(".".join(path.parent.parts))
+        folder = tmp_path / "examples" / path.parent.name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / path.name).write_text(code)
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
+        name = f"{package.__name__}.{path.stem}"
+        importlib.import_module(name)
+        imported.append((package, path.stem, name))
+    yield [name for _, _, name in imported]
+    for package, stem, name in imported:
+        del sys.modules[name]
+        delattr(package, stem)
+    for registry, things, facts in kept:
+        registry._things, registry._facts = things, facts
+
+
+def test_there_is_an_example_of_each_kind_and_each_registers_itself(examples):
+    assert len(examples) == len(REGISTRIES)
+    for registry, name in zip(REGISTRIES, NAMES):
+        assert name in registry and registry.title(name) != name
+
+
+def test_what_the_page_shows_is_what_happens(examples, workspace, tmp_path, class_folder):
+    project = make_scored(workspace, tmp_path)
+    names = {
+        "workspace": workspace,
+        "folder": class_folder,
+        "project": project,
+        "run": build_coreset(project, CoresetRequest(pruning_ratio=0.5)),
+    }
+    shown = blocks("pycon")
+    assert len(shown) == len(REGISTRIES)
+    test = doctest.DocTestParser().get_doctest("\n".join(shown), names, PAGE.name, str(PAGE), 0)
+    said = []
+    results = doctest.DocTestRunner().run(test, out=said.append)
+    assert results.attempted > 20 and results.failed == 0, "".join(said)
+
+
+def test_the_settings_of_the_example_algorithm_are_in_words(examples):
+    assert all(one.about for one in algorithm_described("rising").values())
+
+
+def test_the_example_selector_keeps_the_budget_of_every_size(examples):
+    from tests.selection.test_common import KINDS, make
+
+    for kind in KINDS:
+        evidence = make(kind, 23)
+        for budget in range(24):
+            chosen = SELECTORS["middle"](evidence, budget, rng=np.random.default_rng(0))
+            assert len(set(chosen.tolist())) == budget
