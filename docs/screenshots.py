@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
@@ -30,11 +31,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from semiprune_core.labeling import open_store  # noqa: E402
+from semiprune_core.labeling.progress_report import progress  # noqa: E402
+from semiprune_core.pool import read_id  # noqa: E402
 from semiprune_core.workspace import Project, Workspace  # noqa: E402
 from tests.browser.serving import Server, free_port  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 LARGEST = 150_000
+COMMON = 96
 ANNOTATOR = "Ada"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -224,7 +228,7 @@ def lassoed(page: Page) -> bytes:
 
 @SHOTS.take("map", "map")
 def the_map(studio: Studio) -> bytes:
-    with studio.page("map", height=1060) as page:
+    with studio.page("map", height=1380) as page:
         return lassoed(page)
 
 
@@ -251,8 +255,13 @@ def scores_plane(studio: Studio) -> bytes:
 @SHOTS.take("scores-story", "scores")
 def scores_story(studio: Studio) -> bytes:
     with studio.page("scores", height=900) as page:
-        page.locator(".cell:visible").nth(2).click()
+        choose(page, "Plane")
+        page.get_by_text("Highest DUAL").scroll_into_view_if_needed()
+        settled(page)
+        cells = page.locator(".cell:visible")
+        cells.nth(cells.count() // 2 + 1).click()
         page.get_by_role("dialog").get_by_text("Nearest in the model's features").wait_for()
+        page.mouse.move(5, 5)
         return picture(page)
 
 
@@ -280,20 +289,11 @@ def draw_more(studio: Studio) -> None:
     """Images to label for the label page's pictures; last of all, since it opens the step anew."""
     store, whole = open_store(studio.project), studio.project.pool()
     drawn = max((len(one) for one in store.drawings.all()), default=0)
-    n = min(len(whole), drawn + 150)
-    store.drawings.draw(
-        pool_hash=whole.hash, ids=whole.ids, duplicate_of=whole.duplicate_of, count=n, annotator=ANNOTATOR
-    )
-
-
-@SHOTS.take("label", "pool")
-def label(studio: Studio) -> bytes:
-    draw_more(studio)
-    with studio.page("label") as page:
-        page.wait_for_selector(".stage[data-image]:not([data-image=''])")
-        for key in "172":
-            page.keyboard.press(key)
-        return picture(page)
+    if progress(store).complete:
+        count = min(len(whole), drawn + 300)
+        store.drawings.draw(
+            pool_hash=whole.hash, ids=whole.ids, duplicate_of=whole.duplicate_of, count=count, annotator=ANNOTATOR
+        )
 
 
 @SHOTS.take("label-grid", "pool")
@@ -305,19 +305,44 @@ def label_grid(studio: Studio) -> bytes:
         return picture(page)
 
 
+@SHOTS.take("label", "pool")
+def label(studio: Studio) -> bytes:
+    draw_more(studio)
+    whole, keys = studio.project.pool(), {one.name: one.key for one in open_store(studio.project).classes.all()}
+    with studio.page("label") as page:
+        page.wait_for_selector(".stage[data-image]:not([data-image=''])")
+        for _ in range(3):
+            shown = read_id(page.locator(".stage").get_attribute("data-image") or "")
+            true = whole.reference_labels[int(whole.positions([shown])[0])]
+            page.keyboard.press(keys[whole.class_names[true]] or " ")
+            page.wait_for_timeout(300)
+        return picture(page)
+
+
 def save(png: bytes, path: Path) -> int:
-    """Write a screenshot with a palette, as many colours and pixels as fit; returns its size in bytes."""
+    """Write a screenshot with a palette, as many pixels as fit; returns its size in bytes."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     for share in (1.0, 0.9, 0.8, 0.7, 0.6):
         small = image if share == 1 else image.resize((round(image.width * share), round(image.height * share)))
-        for colours in (256, 128, 64):
-            out = io.BytesIO()
-            flat = small.quantize(colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-            flat.save(out, "PNG", optimize=True)
-            if out.tell() <= LARGEST:
-                path.write_bytes(out.getvalue())
-                return out.tell()
+        out = io.BytesIO()
+        small.quantize(palette=palette_of(small), dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+        if out.tell() <= LARGEST:
+            path.write_bytes(out.getvalue())
+            return out.tell()
     raise SystemExit(f"{path.name} stays above {LARGEST:,} bytes. Make its part of the page smaller.")
+
+
+def palette_of(image: Image.Image) -> Image.Image:
+    """256 colours: the most frequent ones as they are, the others shared out so that small dots keep their colour."""
+    colours, counts = np.unique(np.asarray(image).reshape(-1, 3), axis=0, return_counts=True)
+    common = colours[np.argsort(-counts)[:COMMON]]
+    bins, first = np.unique(colours >> 3, axis=0, return_index=True)
+    spread = Image.fromarray(colours[first][None, :, :])  # every region of the colour space once, however few pixels
+    kinds = min(256 - len(common), len(bins))
+    rest = np.array(spread.quantize(kinds, method=Image.Quantize.MEDIANCUT).getpalette()[: 3 * kinds], dtype=np.uint8)
+    found = Image.new("P", (1, 1))
+    found.putpalette(np.concatenate([common.ravel(), rest]).tolist())
+    return found
 
 
 def say(words: str) -> None:
