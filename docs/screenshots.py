@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from scipy.spatial import cKDTree
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -38,7 +39,7 @@ from tests.browser.serving import Server, free_port  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 LARGEST = 150_000
-COMMON = 96
+COMMON, GREYS = 96, 32
 ANNOTATOR = "Ada"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -325,24 +326,28 @@ def save(png: bytes, path: Path) -> int:
     for share in (1.0, 0.9, 0.8, 0.7, 0.6):
         small = image if share == 1 else image.resize((round(image.width * share), round(image.height * share)))
         out = io.BytesIO()
-        small.quantize(palette=palette_of(small), dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+        with_palette(np.asarray(small)).save(out, "PNG", optimize=True)
         if out.tell() <= LARGEST:
             path.write_bytes(out.getvalue())
             return out.tell()
     raise SystemExit(f"{path.name} stays above {LARGEST:,} bytes. Make its part of the page smaller.")
 
 
-def palette_of(image: Image.Image) -> Image.Image:
-    """256 colours: the most frequent ones as they are, the others shared out so that small dots keep their colour."""
-    colours, counts = np.unique(np.asarray(image).reshape(-1, 3), axis=0, return_counts=True)
+def with_palette(pixels: np.ndarray) -> Image.Image:
+    """(H, W, 3) in 256 colours: the most frequent ones as they are, some greys, and the rest shared out over the colour
+    space however few pixels they have, so that a small dot keeps its colour."""
+    colours, which, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
     common = colours[np.argsort(-counts)[:COMMON]]
-    bins, first = np.unique(colours >> 3, axis=0, return_index=True)
-    spread = Image.fromarray(colours[first][None, :, :])  # every region of the colour space once, however few pixels
-    kinds = min(256 - len(common), len(bins))
-    rest = np.array(spread.quantize(kinds, method=Image.Quantize.MEDIANCUT).getpalette()[: 3 * kinds], dtype=np.uint8)
-    found = Image.new("P", (1, 1))
-    found.putpalette(np.concatenate([common.ravel(), rest]).tolist())
-    return found
+    greys = np.linspace(0, 255, GREYS).round().astype(np.uint8)[:, None].repeat(3, axis=1)
+    _, first = np.unique(colours >> 3, axis=0, return_index=True)
+    n_rest = min(256 - len(common) - GREYS, len(first))
+    spread = Image.fromarray(colours[first][None]).quantize(n_rest, method=Image.Quantize.MEDIANCUT)
+    rest = np.array(spread.getpalette()[: 3 * n_rest], dtype=np.uint8).reshape(-1, 3)
+    palette = np.concatenate([common, greys, rest])
+    _, nearest = cKDTree(palette.astype(float)).query(colours.astype(float))
+    image = Image.fromarray(nearest.astype(np.uint8)[which].reshape(pixels.shape[:2]), mode="P")
+    image.putpalette(palette.ravel().tolist())
+    return image
 
 
 def say(words: str) -> None:

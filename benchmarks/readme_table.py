@@ -1,0 +1,247 @@
+"""Rewrite the results in README.md from ``benchmarks/results/``.
+
+    .venv/bin/python benchmarks/readme_table.py            writes between the two marks
+    .venv/bin/python benchmarks/readme_table.py --check    says whether README.md is up to date, and changes nothing
+
+A result that is not there has no row. Nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import statistics
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = Path(__file__).with_name("results")
+README = ROOT / "README.md"
+BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+ALGORITHMS = {
+    "supervised": "Supervised only",
+    "pseudo_label": "Pseudo-label",
+    "fixmatch": "FixMatch",
+    "flexmatch": "FlexMatch",
+    "freematch": "FreeMatch",
+}
+
+Found = dict[str, Any]
+
+
+class Row(NamedTuple):
+    """One line of the table: what was measured, ours, what it is compared with, how often and how far apart."""
+
+    what: str
+    ours: str
+    other: str = ""
+    spread: str = ""
+
+
+def ends(values: Found, unit: str = "") -> str:
+    """How often something was measured, and the smallest and largest value."""
+    return f"n = {values['n']}, {rounded(values['min'])} to {rounded(values['max'])}{unit}"
+
+
+def rounded(value: float) -> str:
+    """Two or three digits, as many as are known."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def importing(found: Found) -> Iterator[Row]:
+    said = found["details"]
+    yield Row(
+        f"Import of {said['n_images']:,} images: decode, hash, thumbnail, training copy",
+        f"{found['images_per_s']:,.0f} images/s",
+        f"{found['baseline_images_per_s']:,.0f} images/s, a bare Pillow loop that only decodes and resizes",
+        ends(said["ours"], " images/s"),
+    )
+    yield Row(
+        f"Opening a pool's table of {said['n_rows']:,} rows",
+        f"{found['table_1300k_open_s']:.2f} s, {found['table_1300k_mb']:,.0f} MB",
+        "",
+        ends(said["table_open_s"], " s"),
+    )
+
+
+def labeling(found: Found) -> Iterator[Row]:
+    yield Row(
+        "From key press to the next image on the label page, median and 95th percentile",
+        f"{found['p50_ms']:.0f} ms, {found['p95_ms']:.0f} ms",
+        f"{found['button_p50_ms']:.0f} ms, the same page with ordinary buttons",
+        f"{found['sent']} labels sent, {found['saved']} saved, {found['wrong_image']} on a wrong image",
+    )
+
+
+def fixmatch(found: Found) -> Iterator[Row]:
+    for net, title in (("compact", "compact network"), ("wrn_28_2", "WideResNet-28-2")):
+        if f"{net}_ratio" in found:
+            low, high = found[f"{net}_ours_spread"]
+            yield Row(
+                f"FixMatch training on the CPU, {title}",
+                f"{found[f'{net}_ours_images_per_s']:,.0f} images/s",
+                f"{found[f'{net}_usual_images_per_s']:,.0f} images/s, augmented by Pillow in two workers",
+                f"n = {found['details']['rounds']}, {low:,.0f} to {high:,.0f} images/s",
+            )
+
+
+def ssl_quality(found: Found) -> Iterator[Row]:
+    known = [name for name in ALGORITHMS if isinstance(found.get(name), dict)]
+    base = found.get("supervised")
+    for name in known:
+        mine, runs = found[name], found["runs"][name]
+        gain = f"{mine['gain_points']:+.1f} points to supervised only" if base and name != "supervised" else ""
+        spread = f" ± {100 * mine['std']:.1f}" if mine["std"] is not None else ""
+        yield Row(
+            f"Pseudo-label accuracy, pool {found['dataset']}, {ALGORITHMS[name]}, preset {found['preset']}",
+            f"{100 * mine['mean']:.1f}{spread}%",
+            gain,
+            f"{len(runs)} seeds, {mine['minutes']:.1f} min each",
+        )
+
+
+def scores(found: Found) -> Iterator[Row]:
+    sizes, spread = found["sizes"], found["spread"]
+    for key, (n, epochs) in (("50k", sizes["pool"]), ("1281k", sizes["imagenet"])):
+        other = ""
+        if key == "50k":
+            other = (
+                f"{found['time_ratio']:.0f} times the time and {found['disk_ratio']:.0f} times the disk, "
+                f"four scores from stored logits ({sizes['classes']} classes)"
+            )
+        yield Row(
+            f"All scores of {n:,} images over {epochs} epochs",
+            f"{found[f'seconds_{key}']:.1f} s, {found[f'peak_mb_{key}']:,} MB",
+            other,
+            ends(spread[f"seconds_{key}"], " s"),
+        )
+
+
+def select_page(found: Found) -> Iterator[Row]:
+    yield Row(
+        "Select page, from a slider's move to the new picture, 50,000 images, median and 95th percentile",
+        f"{found['p50_ms_50k']:.0f} ms, {found['p95_ms_50k']:.0f} ms",
+        "",
+        f"1,281,167 images: {found['p50_ms_1281k']:.0f} ms",
+    )
+
+
+def map_page(found: Found) -> Iterator[Row]:
+    umap = f", UMAP {found['umap_50k_s']:.0f} s" if found.get("umap_50k_s") else ""
+    yield Row(
+        "Map page, 50,000 images: first picture, and lasso to gallery",
+        f"{found['first_picture_ms_50k']:,} ms, {found['lasso_ms_50k']:,} ms",
+        "",
+        f"largest message {found['largest_message_mb']:.1f} MB{umap}",
+    )
+
+
+def exporting(found: Found) -> Iterator[Row]:
+    said = found["details"]
+    yield Row("CSV export of a 50,000-image pool", f"{found['csv_50k_s']:.1f} s", "", ends(said["csv_50k"], " s"))
+    yield Row(
+        f"CSV export of {said['n_large']:,} rows",
+        f"{found['csv_1281k_s']:.1f} s, {found['peak_mb_1281k']:,} MB",
+        f"{found['pandas_csv_1281k_s']:.1f} s, pandas",
+        ends(said["csv_1281k"], " s"),
+    )
+
+
+TABLE: tuple[tuple[str, Callable[[Found], Iterator[Row]]], ...] = (
+    ("import.json", importing),
+    ("labeling.json", labeling),
+    ("fixmatch.json", fixmatch),
+    ("ssl_quality_*.json", ssl_quality),
+    ("scores.json", scores),
+    ("select_page.json", select_page),
+    ("map_page.json", map_page),
+    ("export.json", exporting),
+)
+
+
+def coresets(path: Path) -> list[str]:
+    """Test accuracy on coresets, mean and spread over seeds: methods by pruning ratio."""
+    cells: dict[tuple[str, float], list[float]] = {}
+    with open(path, newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            cells.setdefault((row["method"], float(row["pruning_ratio"])), []).append(float(row["test_accuracy"]))
+    if not cells:
+        return []
+    scale = 1 if max(max(values) for values in cells.values()) > 1 else 100
+    ratios = sorted({ratio for method, ratio in cells if method != "full"})
+    methods = list(dict.fromkeys(method for method, _ in cells if method != "full"))
+
+    def cell(values: list[float] | None) -> str:
+        if not values:
+            return ""
+        spread = f" ± {scale * statistics.stdev(values):.1f}" if len(values) > 1 else ""
+        return f"{scale * statistics.mean(values):.1f}{spread}"
+
+    n_seeds = sorted({len(values) for values in cells.values()})
+    name = path.stem.removeprefix("paper_").replace("_", " ")
+    whole = [values for (method, _), values in cells.items() if method == "full"]
+    seeds = f"{n_seeds[0]}" if len(n_seeds) == 1 else f"{n_seeds[0]} to {n_seeds[-1]}"
+    lines = [
+        f"Test accuracy (%) after training on coresets, {name}, mean ± standard deviation over {seeds} seeds"
+        + (f"; on the full pool {cell(whole[0])}:" if whole else ":"),
+        "",
+        "| method | " + " | ".join(f"{ratio:.0%} removed" for ratio in ratios) + " |",
+        "|---" * (1 + len(ratios)) + "|",
+    ]
+    lines += [
+        f"| {method} | " + " | ".join(cell(cells.get((method, ratio))) for ratio in ratios) + " |" for method in methods
+    ]
+    return [*lines, ""]
+
+
+def render(folder: Path = RESULTS) -> str:
+    """Everything between the two marks."""
+    lines = ["| what | SemiPrune Studio | compared with | rounds and spread | measured by |", "|---|---|---|---|---|"]
+    last: Found = {}
+    for pattern, rows_of in TABLE:
+        for path in sorted(folder.glob(pattern)):
+            found = json.loads(path.read_text(encoding="utf-8"))
+            command = f"`{found['command'].split()[0]}`"
+            lines += [f"| {' | '.join((*row, command))} |" for row in rows_of(found)]
+            when = found.get("when") or found["date"]
+            last = max(last, {"when": when, **found}, key=lambda one: one.get("when", ""))
+    if last:
+        box, versions = last["machine"], last["versions"]
+        processor = box.get("cpu", box.get("processor", "unknown processor"))
+        memory = f", {box['memory_gb']} GB" if "memory_gb" in box else ""
+        lines += [
+            "",
+            f"Medians on {box['cores']} cores ({processor}{memory}), no GPU, Python {versions['python']}, torch "
+            f"{versions['torch']}. The machine was not idle: each file in `benchmarks/results/` holds its load.",
+            "",
+        ]
+    for path in sorted(folder.glob("paper_*.csv")):
+        lines += coresets(path)
+    return "\n".join(lines).strip() + "\n"
+
+
+def rewritten(text: str, folder: Path = RESULTS) -> str:
+    """``text`` with the part between the marks made anew."""
+    before, mark, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not mark or not end:
+        raise SystemExit(f"README.md has lost its marks {BEGIN} and {END}.")
+    return f"{before}{BEGIN}\n{render(folder)}{END}{after}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Rewrite the results in README.md.")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail where it is out of date")
+    args = parser.parse_args()
+    text = README.read_text(encoding="utf-8")
+    new = rewritten(text)
+    if args.check and new != text:
+        raise SystemExit("The results in README.md are out of date. Run: .venv/bin/python benchmarks/readme_table.py")
+    if not args.check:
+        README.write_text(new, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
