@@ -43,7 +43,7 @@ COMMON, GREYS = 96, 32
 ANNOTATOR = "Ada"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-PATIENCE_MS = 90_000
+PATIENCE_MS = 240_000
 STILL_SECONDS = 45.0
 
 
@@ -276,7 +276,7 @@ def select_dark(studio: Studio) -> bytes:
     return look(studio, "select", dark=True, height=860)
 
 
-@SHOTS.take("evaluate", "evaluation")
+@SHOTS.take("evaluate", "coreset")
 def evaluate(studio: Studio) -> bytes:
     return look(studio, "evaluate", height=1000)
 
