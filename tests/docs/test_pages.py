@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import sys
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -101,11 +100,3 @@ def test_pictures_are_small_and_used():
     assert pictures and {path.name for path in pictures} <= used
     sizes = [path.stat().st_size for path in pictures]
     assert max(sizes) <= LARGEST and sum(sizes) <= LARGEST_TOGETHER
-
-
-def test_the_results_in_the_readme_are_those_on_disk(monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
-    import readme_table
-
-    text = (ROOT / "README.md").read_text()
-    assert readme_table.rewritten(text) == text, "Run .venv/bin/python benchmarks/readme_table.py"

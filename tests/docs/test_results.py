@@ -1,0 +1,90 @@
+"""The README's results, made from files as the benchmarks write them."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SAID = {
+    "command": "benchmarks/some.py --seeds 3",
+    "when": "2026-01-01T00:00:00+00:00",
+    "machine": {"cpu": "Some CPU", "cores": 2, "memory_gb": 8},
+    "versions": {"python": "3.11.7", "torch": "2.15.0"},
+}
+RESULTS = {
+    "fixmatch": {
+        "compact_ratio": 3.0,
+        "compact_ours_images_per_s": 3000.0,
+        "compact_ours_spread": [2900.0, 3100.0],
+        "compact_usual_images_per_s": 1000.0,
+        "details": {"rounds": 5},
+    },
+    "ssl_quality_demo": {
+        "dataset": "demo",
+        "preset": "quick",
+        "runs": {"supervised": [{}, {}, {}], "fixmatch": [{}, {}, {}]},
+        "supervised": {"mean": 0.80, "std": 0.002, "minutes": 0.9, "gain_points": 0.0},
+        "fixmatch": {"mean": 0.85, "std": None, "minutes": 4.0, "gain_points": 5.0},
+    },
+    "select_page": {"p50_ms_50k": 80.0, "p95_ms_50k": 120.0, "p50_ms_1281k": 400.0},
+    "map_page": {"first_picture_ms_50k": 900, "lasso_ms_50k": 300, "umap_50k_s": None, "largest_message_mb": 1.2},
+}
+
+
+@pytest.fixture(scope="module")
+def table():
+    spec = importlib.util.spec_from_file_location("readme_table", ROOT / "benchmarks" / "readme_table.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def write(folder, names=tuple(RESULTS)):
+    for name in names:
+        (folder / f"{name}.json").write_text(json.dumps({**RESULTS[name], **SAID}))
+
+
+def test_every_result_that_is_there_has_its_row(table, tmp_path):
+    write(tmp_path)
+    said = table.render(tmp_path)
+    for words in ("| 3,000 images/s | 1,000 images/s", "| 80.0 ± 0.2% |", "| 85.0% | +5.0 points", "80 ms, 120 ms"):
+        assert words in said
+    assert "900 ms, 300 ms" in said and "UMAP" not in said
+    assert "2 cores (Some CPU, 8 GB)" in said and "`benchmarks/some.py`" in said
+    assert all(line.count("|") == 6 for line in said.splitlines() if line.startswith("|"))
+
+
+def test_a_result_that_is_not_there_has_none(table, tmp_path):
+    write(tmp_path, ["select_page"])
+    assert len([line for line in table.render(tmp_path).splitlines() if line.startswith("|")]) == 3
+
+
+def test_trials_become_means_with_their_spread(table, tmp_path):
+    rows = [("random", 0.9, 0, 0.80), ("random", 0.9, 1, 0.82), ("semi_aum_cutoff", 0.9, 0, 0.85), ("full", 0, 0, 0.9)]
+    lines = ["dataset,variant,method,pruning_ratio,seed,test_accuracy,minutes"]
+    lines += [f"demo,plain,{method},{ratio},{seed},{accuracy},1" for method, ratio, seed, accuracy in rows]
+    (tmp_path / "paper_demo_plain.csv").write_text("\n".join(lines) + "\n")
+    said = table.render(tmp_path)
+    assert "| random | 81.0 ± 1.4 |" in said and "| semi_aum_cutoff | 85.0 |" in said
+    assert "on the full pool 90.0" in said and "over 1 to 2 seeds" in said
+
+
+def test_only_what_stands_between_the_marks_changes(table, tmp_path):
+    write(tmp_path, ["select_page"])
+    text = f"before\n{table.BEGIN}\nstale words\n{table.END}\nafter\n"
+    new = table.rewritten(text, tmp_path)
+    assert (
+        new.startswith(f"before\n{table.BEGIN}\n|")
+        and new.endswith(f"{table.END}\nafter\n")
+        and "stale words" not in new
+    )
+    assert table.rewritten(new, tmp_path) == new
+    with pytest.raises(SystemExit, match="marks"):
+        table.rewritten("no marks here", tmp_path)
+
+
+def test_the_results_in_the_readme_are_those_on_disk(table):
+    text = (ROOT / "README.md").read_text()
+    assert table.rewritten(text) == text, "Run .venv/bin/python benchmarks/readme_table.py"
