@@ -15,6 +15,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -45,6 +46,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PATIENCE_MS = 240_000
 STILL_SECONDS = 45.0
+PROGRESS = re.compile(r"^[\d,]+ of [\d,]+$")
 
 
 def build_project(home: Path) -> str:
@@ -235,7 +237,7 @@ def the_map(studio: Studio) -> bytes:
 
 @SHOTS.take("map-dark", "map")
 def the_map_dark(studio: Studio) -> bytes:
-    with studio.page("map", dark=True, height=780) as page:
+    with studio.page("map", dark=True, height=960) as page:
         page.wait_for_selector(".map[data-state=ready] canvas")
         return picture(page)
 
@@ -303,6 +305,7 @@ def label_grid(studio: Studio) -> bytes:
     with studio.page("label") as page:
         choose(page, "Grid")
         page.locator(".cell:visible").first.wait_for()
+        page.get_by_text(PROGRESS).first.wait_for()
         return picture(page)
 
 
@@ -312,6 +315,7 @@ def label(studio: Studio) -> bytes:
     whole, keys = studio.project.pool(), {one.name: one.key for one in open_store(studio.project).classes.all()}
     with studio.page("label") as page:
         page.wait_for_selector(".stage[data-image]:not([data-image=''])")
+        page.get_by_text(PROGRESS).first.wait_for()
         for _ in range(3):
             shown = read_id(page.locator(".stage").get_attribute("data-image") or "")
             true = whole.reference_labels[int(whole.positions([shown])[0])]
