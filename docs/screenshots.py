@@ -1,6 +1,7 @@
 """Take the pictures of the README and of these pages from the running app.
 
-    .venv/bin/python docs/screenshots.py                       a project is made first, which takes some minutes
+    .venv/bin/python docs/screenshots.py                       of the finished demo
+    .venv/bin/python docs/screenshots.py --fresh               of a project made first, which takes some minutes
     .venv/bin/python docs/screenshots.py --home DIR --project NAME      an existing one, looked at in a copy
     .venv/bin/python docs/screenshots.py --only map,select     some of them
 
@@ -49,11 +50,18 @@ STILL_SECONDS = 45.0
 PROGRESS = re.compile(r"^[\d,]+ of [\d,]+$")
 
 
-def build_project(home: Path) -> str:
-    """A project on the bundled pool with every step done, by the command line; returns its name.
+def finished_project(home: Path) -> str:
+    """The finished demo in a workspace of its own; returns its name."""
+    from semiprune_core import finished_demo, jobs
 
-    To take the pictures of another project, return that one's name here, or name it with ``--home`` and ``--project``.
-    """
+    job = finished_demo.open_finished_demo(Workspace.open(home))
+    if job is not None and jobs.wait(job).state != jobs.DONE:
+        raise SystemExit(f"The finished demo could not be opened. {job.status().message}")
+    return finished_demo.NAME
+
+
+def build_project(home: Path) -> str:
+    """A project on the bundled pool with every step done, by the command line; returns its name."""
     from semiprune_core.cli import main as semiprune
 
     for line in (
@@ -370,6 +378,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Take the screenshots of README and docs.")
     parser.add_argument("--home", type=Path, help="a workspace that is there already; it is copied")
     parser.add_argument("--project", help="with --home: the project's name")
+    parser.add_argument("--fresh", action="store_true", help="make a project instead of opening the finished demo")
     parser.add_argument("--only", help="names, separated by commas")
     parser.add_argument("--out", type=Path, default=IMAGES)
     args = parser.parse_args()
@@ -388,7 +397,7 @@ def main() -> None:
             shutil.copytree(args.home / args.project, workspace_home / args.project, symlinks=True)
             name = args.project
         else:
-            name = build_project(workspace_home)
+            name = build_project(workspace_home) if args.fresh else finished_project(workspace_home)
         take(names, Workspace.open(workspace_home).project(name), base, args.out)
     total = sum(path.stat().st_size for path in args.out.glob("*.png"))
     say(f"{len(list(args.out.glob('*.png')))} pictures, {total / 1e6:.2f} MB in all.")
