@@ -18,6 +18,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit import config
 
+from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import supervise_forever
 from semiprune_core.learning import machine
 from semiprune_core.server import Access, studio_routes
@@ -28,7 +29,10 @@ log = logging.getLogger("semiprune")
 workspace = Workspace.open()
 password = os.environ.get(PASSWORD_VARIABLE) or None
 address = config.get_option("server.address")
-check_address(address, password)
+try:
+    check_address(address, password)
+except SemiPruneError as error:
+    raise SystemExit(str(error)) from None
 
 
 @contextlib.asynccontextmanager
@@ -58,7 +62,7 @@ def on_script_error(error: Exception) -> bool:
 app = st.App(
     Path(__file__).parent / "pages" / "main.py",
     lifespan=lifespan,
-    routes=studio_routes(workspace),
+    routes=studio_routes(workspace, config.get_option("server.baseUrlPath") or ""),
     on_script_error=on_script_error,
     middleware=[Middleware(Access, hosts=[address] if address else [], password=password)],
 )

@@ -27,11 +27,12 @@ STATUS: tuple[tuple[type[SemiPruneError], int], ...] = (
 )
 
 
-def studio_routes(workspace: Workspace) -> list[BaseRoute]:
-    """Every route of ours, serving ``workspace``."""
+def studio_routes(workspace: Workspace, base: str = "") -> list[BaseRoute]:
+    """Every route of ours, serving ``workspace``, below the app's ``base`` path."""
+    stem = f"/{base.strip('/')}" if base.strip("/") else ""
 
     def route(path: str, handler: Handler, *methods: str) -> Route:
-        return Route(f"/studio{path}", _guarded(handler, workspace), methods=list(methods))
+        return Route(f"{stem}/studio{path}", _guarded(handler, workspace), methods=list(methods))
 
     return [
         route("/projects/{project}/images/{image_id}/{size:str}", pictures.picture, "GET"),

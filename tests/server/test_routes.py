@@ -36,6 +36,14 @@ def test_a_thumbnail_and_an_original_come_by_id(client, project, class_folder):
     assert "sandbox" in thumb.headers["content-security-policy"]
 
 
+@pytest.mark.parametrize("base", ["prune", "/prune/"])
+def test_below_a_base_path_the_routes_answer_there_and_nowhere_else(workspace, project, base):
+    client = TestClient(Starlette(routes=studio_routes(workspace, base)), base_url="http://localhost:8501")
+    address = f"/studio/projects/{project.name}/images/{show_id(project.pool().ids[0])}/thumb"
+    assert client.get(f"/prune{address}").content == project.pool().thumb(0)
+    assert client.get(address).status_code == 404
+
+
 @pytest.mark.parametrize(
     "path, status",
     [
