@@ -57,7 +57,7 @@ def controls(seen: ScoreView) -> CoresetRequest:
     open_knobs = CoresetRequest(**values).knob_names()
     known = default_knobs(method, seen.n_images, ratio, seen.scores.n_epochs)
     if known.selector or known.scores:
-        own = st.toggle("Set the knobs myself", key="select_own", help=known.why)
+        own = st.toggle("Own values", key="select_own", help=known.why)
         if not own:
             st.caption(f"{_in_words(known.selector)} {known.why}")
     else:

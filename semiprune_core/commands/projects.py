@@ -63,7 +63,8 @@ def _new(args: argparse.Namespace, workspace: Workspace, console: Console) -> Ou
         shutil.rmtree(project.folder)  # a project that never had images leaves nothing behind
         raise
     facts = artifact.facts
-    text = f"Project '{project.name}': {facts['n_images']:,} images"
+    n_pool = len(workspace.project(project.name).pool())
+    text = f"Project '{project.name}': {n_pool:,} images to prune, {facts['n_images'] - n_pool:,} for testing"
     if facts["n_problems"]:
         text += f", {facts['n_problems']:,} files could not be used (listed on the Pool page and in problems.parquet)"
     return Outcome(

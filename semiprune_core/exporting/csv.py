@@ -1,4 +1,4 @@
-"""CSV: one row per kept image, and a twin with all rows and ``kept`` = 0 or 1 (DESIGN.md section 5).
+"""CSV: one row per kept image, and a twin with all rows and ``kept`` = 0 or 1.
 
 Texts that a spreadsheet would run as a formula get an apostrophe in front; the ``exact`` variant leaves them alone.
 """
