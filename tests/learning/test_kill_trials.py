@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from semiprune_core.evaluation import EvaluationSettings, submit_evaluation
 from semiprune_core.search import submit_search
 from semiprune_core.workspace import Workspace
 from tests.scored_projects import make_scored
@@ -22,8 +23,15 @@ def search(project):
     submit_search(project, method="semi_dual_beta", ratios=(0.8,), seeds=(0,), device="cpu", training=TRAINING)
 
 
+def evaluation(project):
+    settings = EvaluationSettings(
+        methods=("full", "semi_aum_cutoff", "random"), ratios=(0.5, 0.8), seeds=(0, 1), epochs=1
+    )
+    submit_evaluation(project, settings, device="cpu")
+
+
 @pytest.mark.fault
-@pytest.mark.parametrize("submit", [search], ids=lambda submit: submit.__name__)
+@pytest.mark.parametrize("submit", [search, evaluation], ids=lambda submit: submit.__name__)
 def test_killed_trials_end_in_the_same_table(tmp_path, submit):
     project = make_scored(Workspace.open(tmp_path / "whole"), tmp_path, n=48, n_classes=3)
     submit(project)
