@@ -33,7 +33,7 @@ from semiprune_core.learning.training import keep_snapshot, read_snapshot, refer
 from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.pool import Pool
 from semiprune_core.records import BoolArray, IntArray, coreset_size
-from semiprune_core.results import ScoreRun, latest_pseudo, latest_scores
+from semiprune_core.results import PseudoRun, ScoreRun, latest_pseudo, latest_scores
 from semiprune_core.search import searched_knobs
 from semiprune_core.settings import Settings
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook, hold_out
@@ -151,15 +151,20 @@ class Ground:
 
 
 def ground_of(
-    project: Project, truth: str | None = None, *, pool: Pool | None = None, snapshot: LabelsSnapshot | None = None
+    project: Project,
+    truth: str | None = None,
+    *,
+    pool: Pool | None = None,
+    snapshot: LabelsSnapshot | None = None,
+    pseudo: PseudoRun | None = None,
 ) -> Ground:
     """The labels of kind ``truth``, or the best there are, and what to test on; refused in words where there is none.
 
-    ``snapshot`` are the people's labels to use instead of the present ones.
+    ``snapshot`` and ``pseudo`` are the people's labels and the pseudo-labels to use instead of the present ones.
     """
     pool = pool or project.pool()
     snapshot = snapshot or open_store(project).snapshot()
-    kind, labels, names = _truth(project, truth, pool, snapshot)
+    kind, labels, names = _truth(project, truth, pool, snapshot, pseudo)
     if len(names) < 2:
         raise InvalidDataError(f"An evaluation needs at least two classes, there are {len(names)}.")
     nobody = np.zeros(len(pool), dtype=bool)
@@ -178,7 +183,7 @@ def ground_of(
 
 
 def _truth(
-    project: Project, wanted: str | None, pool: Pool, snapshot: LabelsSnapshot
+    project: Project, wanted: str | None, pool: Pool, snapshot: LabelsSnapshot, pseudo: PseudoRun | None
 ) -> tuple[str, IntArray, tuple[str, ...]]:
     human, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
     complete = {"reference": pool.reference_labels, "human": human}
@@ -186,7 +191,7 @@ def _truth(
         if wanted in (None, kind) and len(labels) and (labels >= 0).all():
             return kind, labels, pool.class_names if kind == "reference" else snapshot.class_names
     if wanted == "pseudo":
-        pseudo = latest_pseudo(project)
+        pseudo = pseudo or latest_pseudo(project)
         if pseudo.artifact.inputs["pool"] != pool.hash:
             raise MissingStepError("The pool has changed since it was pseudo-labeled. Train again first.")
         return "pseudo", np.asarray(pseudo.labels().labels, dtype=np.int64), pseudo.class_names
@@ -291,7 +296,19 @@ def _with_searched(project: Project, settings: EvaluationSettings, scores: Score
 
 
 def pinned_snapshot(project: Project, pins: Mapping[str, str]) -> LabelsSnapshot:
+    """The people's labels that a job was queued with."""
     return read_snapshot(snapshot_path(project, pins["labels"]), pins["labels"])
+
+
+def pinned_pseudo(project: Project, pins: Mapping[str, str]) -> PseudoRun | None:
+    """The pseudo-labels that a job was queued with; None where there were none."""
+    wanted = pins.get("pseudo")
+    if wanted is None:
+        return None
+    found = next((one for one in project.artifacts("pseudo") if one.hash == wanted), None)
+    if found is None:
+        raise MissingStepError("The pseudo-labels that this evaluation was queued with are gone. Start a new one.")
+    return PseudoRun(found)
 
 
 # --- the plan ------------------------------------------------------------------------------------------------------

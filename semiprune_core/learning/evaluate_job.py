@@ -22,6 +22,7 @@ from semiprune_core.evaluation import (
     evidence_minutes,
     ground_facts,
     ground_of,
+    pinned_pseudo,
     pinned_snapshot,
     planned_trials,
     write_evaluation,
@@ -36,7 +37,7 @@ from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress
 from semiprune_core.records import BoolArray, Evidence, IntArray, coreset_size
-from semiprune_core.results import ScoreRun, latest_pseudo, latest_scores
+from semiprune_core.results import ScoreRun, latest_scores
 from semiprune_core.selection.options import take_evidence
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
 
@@ -49,7 +50,8 @@ def run(context: JobContext) -> dict[str, Any]:
     if known is not None:
         return _result(known)
     check_pool(pool, context.pins["pool"])
-    ground = ground_of(project, settings.truth, pool=pool, snapshot=pinned_snapshot(project, context.pins))
+    snapshot, pseudo = pinned_snapshot(project, context.pins), pinned_pseudo(project, context.pins)
+    ground = ground_of(project, settings.truth, pool=pool, snapshot=snapshot, pseudo=pseudo)
     scores = _pinned_scores(context)
     trials = planned_trials(settings, len(ground.chosen_from), scores.n_epochs if scores else None)
     bench = _workbench(context, settings, ground, pool, trials)
@@ -199,7 +201,9 @@ class Choice:
 
     def _human(self) -> BoolArray:
         """(N,) the images whose labels were paid for before anything was chosen."""
-        return np.asarray(latest_pseudo(self.context.project).labels().human_mask)
+        pseudo = pinned_pseudo(self.context.project, self.context.pins)
+        assert pseudo is not None  # asked for when it was queued
+        return np.asarray(pseudo.labels().human_mask)
 
     def _note(self, method: str, minutes: float) -> None:
         """Remember how long evidence took when it was made; a resumed job only finds it again."""

@@ -146,6 +146,16 @@ def test_pseudo_labels_are_trained_on_if_asked_but_never_tested_on(project, quic
     assert run.artifact.facts["truth"] == "pseudo"
 
 
+def test_newer_pseudo_labels_do_not_slip_in(project, quick):
+    settings = EvaluationSettings(methods=("full",), seeds=(0,), epochs=3, truth="pseudo")
+    labels = np.load(project.latest("pseudo").path("labels.npy"))
+    job = submit_evaluation(project, settings, device="cpu")
+    add_pseudo(project, seed=9)
+    assert (np.load(project.latest("pseudo").path("labels.npy")) != labels).any()
+    evaluate_job.run(JobContext(job))
+    np.testing.assert_array_equal(quick[0]["labels"], labels)
+
+
 def test_labels_that_people_change_later_do_not_slip_in(workspace, tmp_path, quick):
     project = make_pool(workspace, tmp_path, n=24, n_classes=3, labeled=False, name="Bare")
     label(project, {position: "ab"[position % 2] for position in range(24)})
