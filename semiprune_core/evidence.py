@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from semiprune_core.baselines.settings import score_changes
 from semiprune_core.coresets import evidence_of
+from semiprune_core.evidence_store import EvidenceRun, newest_evidence
 from semiprune_core.methods import METHODS
+from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress
 from semiprune_core.records import Evidence
 from semiprune_core.registry import Registry
@@ -47,6 +50,27 @@ def evidence_for(method: str, request: EvidenceRequest) -> Evidence:
     return PROVIDERS[kind](request)
 
 
+def kept_for(method: str, request: EvidenceRequest) -> EvidenceRun | None:
+    """The evidence that ``method`` looks at as it is kept on the disk, made first where it is not there yet.
+
+    None for methods that look at the project's own scores, or at nothing.
+    """
+    keep = keeper(method)
+    return None if keep is None else keep(request)
+
+
+def keeper(method: str) -> Callable[[EvidenceRequest], EvidenceRun] | None:
+    """Who makes and keeps the evidence of a method; None where the project's own scores (or nothing) are enough."""
+    return PROVIDERS.facts(METHODS[method].evidence).get("keep") if method in METHODS else None
+
+
+def evidence_at_hand(project: Project, method: str, pool: Pool | None = None) -> EvidenceRun | None:
+    """Evidence for ``method`` that is there already, the newest for the present pool; None where there is none."""
+    if keeper(method) is None:
+        return None
+    return newest_evidence(project, METHODS[method].evidence, pool or project.pool())
+
+
 @PROVIDERS.register("none", title="Nothing", about="The pool alone.")
 def nothing(request: EvidenceRequest) -> Evidence:
     pool = request.project.pool()
@@ -56,6 +80,10 @@ def nothing(request: EvidenceRequest) -> Evidence:
 @PROVIDERS.register("scores", title="Scores on pseudo-labels", about="The project's own dynamics run.")
 def own_scores(request: EvidenceRequest) -> Evidence:
     project = request.project
-    scores = with_settings(project, latest_scores(project), progress=request.progress, **request.settings)
+    changes = score_changes(request.settings)
+    scores = with_settings(project, latest_scores(project), progress=request.progress, **changes)
     pseudo = PseudoRun(made_from(project, scores.artifact, "pseudo"))
     return evidence_of(scores.table(), pseudo, project.pool())
+
+
+import semiprune_core.baselines.providers  # noqa: E402, F401 - they register here, and need what is above
