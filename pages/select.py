@@ -11,11 +11,11 @@ from pages.parts import project as projects
 from pages.parts import score_charts, scored, urls
 from pages.parts.text import count, literal
 from semiprune_core import select_view
-from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset
+from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, has_own_evidence
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.exporting import export_csv
 from semiprune_core.line import BY_KEY
-from semiprune_core.methods import METHODS, needs_of
+from semiprune_core.methods import METHODS, needs_of, score_title
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
 from semiprune_core.score_view import ScoreView
 from semiprune_core.scores import SCORES
@@ -41,12 +41,18 @@ def title_of(method: str) -> str:
     return METHODS.title(method) if method in METHODS else SELECTORS.title(method)
 
 
-def controls(seen: ScoreView) -> CoresetRequest:
+def controls(project: Project, seen: ScoreView) -> CoresetRequest:
     """Everything a person may choose, as one request."""
     every = [*METHODS, *(name for name in SELECTORS if name not in METHODS)]
     names = sorted(
-        (name for name in every if _possible(seen, name)),
-        key=lambda name: (name in LAST, name not in FIRST, name not in METHODS, every.index(name)),
+        (name for name in every if _possible(project, seen, name)),
+        key=lambda name: (
+            name in LAST,
+            name not in FIRST,
+            name not in METHODS,
+            has_own_evidence(name),
+            every.index(name),
+        ),
     )
     method = str(st.selectbox("Method", names, format_func=title_of, key="select_method"))
     st.caption((METHODS if method in METHODS else SELECTORS).facts(method)["explain"])
@@ -55,7 +61,9 @@ def controls(seen: ScoreView) -> CoresetRequest:
     )
     values: dict[str, Any] = {"method": method, "pruning_ratio": ratio}
     open_knobs = CoresetRequest(**values).knob_names()
-    known = default_knobs(method, seen.n_images, ratio, seen.scores.n_epochs)
+    kept = scored.kept(project, method)
+    n_epochs = seen.scores.n_epochs if kept is None else kept.n_epochs
+    known = default_knobs(method, seen.n_images, ratio, n_epochs)
     if known.selector or known.scores:
         own = st.toggle("Set the knobs myself", key="select_own", help=known.why)
         if not own:
@@ -75,7 +83,10 @@ def controls(seen: ScoreView) -> CoresetRequest:
     return CoresetRequest(**values)
 
 
-def _possible(seen: ScoreView, name: str) -> bool:
+def _possible(project: Project, seen: ScoreView, name: str) -> bool:
+    """Own methods where their scores are there; a baseline once its evidence was made."""
+    if has_own_evidence(name):
+        return scored.kept(project, name) is not None
     known = {*seen.names, "mean_prob"}
     return all(need in known for need in needs_of(name))
 
@@ -118,6 +129,8 @@ def _knobs(seen: ScoreView, method: str, ratio: float, names: tuple[str, ...], k
             key="select_c_d",
             help="How long the Beta density stays with hard images as more is pruned.",
         )
+        if has_own_evidence(method):
+            return found  # its scores are those of its evidence
         settings, last = seen.table.settings, seen.scores.n_epochs
         if last > settings.window:
             found["n_epochs"] = st.slider(
@@ -173,7 +186,7 @@ def _estimate(error: ErrorEstimate) -> None:
 def picture(project: Project, seen: ScoreView, found: Preview) -> None:
     numbers(found)
     st.plotly_chart(
-        score_charts.kept_and_dropped(found, title=SCORES.title(found.score)),
+        score_charts.kept_and_dropped(found, title=score_title(found.score)),
         key="select_histogram",
         config=score_charts.QUIET,
     )
@@ -194,7 +207,9 @@ def picture(project: Project, seen: ScoreView, found: Preview) -> None:
     st.markdown("**At the border**")
     for number, border in enumerate(found.borders):
         st.caption(f"{':green' if border.kept else ':gray'}[{border.title}]")
-        scored.row(project, seen, list(border.positions), key=f"border_{number}", score=found.score)
+        scored.row(
+            project, seen, list(border.positions), key=f"border_{number}", score=found.score, values=found.values
+        )
 
 
 @st.fragment
@@ -202,17 +217,18 @@ def choose(project: Project, seen: ScoreView) -> None:
     """Controls and picture: a slider move runs this alone."""
     left, right = st.columns([1, 3], gap="large")
     with left:
-        request = controls(seen)
+        request = controls(project, seen)
+    kept = scored.kept(project, request.method)
     with right:
         try:
-            found = select_view.preview(seen, request)
+            found = select_view.preview(seen, request, kept=kept)
         except SemiPruneError as error:
             st.error(literal(str(error), 500), icon=":material/error:")
             return
         picture(project, seen, found)
     with left:
         if st.button("Build coreset", type="primary", icon=":material/done_all:", width="stretch"):
-            run = build_coreset(project, request, scores=seen.scores)
+            run = build_coreset(project, request, scores=seen.scores, kept=kept)
             export_csv(project, run)
             st.session_state["select_built"] = run.artifact.id
             st.rerun()

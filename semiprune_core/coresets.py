@@ -119,13 +119,19 @@ def own_evidence(
     device: str = "cpu",
     settings: Mapping[str, Any] | None = None,
 ) -> EvidenceRun:
-    """The evidence of a baseline: the newest at hand, or made with ``settings`` where they (or T, gamma) are given."""
+    """The evidence of a baseline: the newest at hand, or made with ``settings`` where they (or T, gamma) are given.
+
+    What is made here can be stopped, and goes on the next time from the folder ``work`` of the project.
+    """
     from semiprune_core.evidence import EvidenceRequest, evidence_at_hand, kept_for  # it needs this module
 
     asked = {**(settings or {}), **request.score_changes}
     if not asked and (known := evidence_at_hand(project, request.method)):
         return known
-    found = kept_for(request.method, EvidenceRequest(project, progress or Collected(), device=device, settings=asked))
+    wanted = EvidenceRequest(
+        project, progress or Collected(), device=device, settings=asked, folder=project.folder / "work"
+    )
+    found = kept_for(request.method, wanted)
     assert found is not None
     return found
 

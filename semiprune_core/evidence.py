@@ -29,7 +29,8 @@ from semiprune_core.workspace import Project
 class EvidenceRequest:
     """What a provider is asked: for which project, with which ``settings`` of its own, on which device.
 
-    ``folder`` is a place of the calling job for checkpoints; what lies there may be gone the next time.
+    ``device`` may be "auto". ``folder`` is a place of the calling job for checkpoints; what lies there may be gone the
+    next time.
     """
 
     project: Project

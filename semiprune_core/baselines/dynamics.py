@@ -63,12 +63,12 @@ def dynamics_on(
     if len(np.unique(labels[places])) < 2:
         raise InvalidDataError("All images have one and the same label here, so there is nothing to learn from them.")
 
-    import torch
-
+    from semiprune_core.learning.device import choose_device
     from semiprune_core.learning.images import Images
     from semiprune_core.learning.predict import predict
     from semiprune_core.learning.supervised_run import train_supervised
 
+    device = choose_device(request.device)
     everything = pool.images()
     images = everything if len(places) == len(pool) else np.asarray(everything[places])
     with work_folder(request, of, said, inputs) as folder:
@@ -80,11 +80,11 @@ def dynamics_on(
             settings=training,
             seed=request.seed,
             progress=request.progress,
-            device=request.device,
+            device=device,
             folder=folder / "checkpoints",
             record=TrajectoryWriter(folder / "trajectory", training.epochs, len(places)),
         )
-        seen, whole = (Images(one, torch.device(request.device)) for one in (images, everything))
+        seen, whole = (Images(one, device) for one in (images, everything))
         whole.mean, whole.std = seen.mean, seen.std
         features = np.empty((len(pool), result.net.n_features), dtype=np.float16)
         predict(result.net, whole, features_out=features)
@@ -92,7 +92,7 @@ def dynamics_on(
             write_trajectory(draft, folder / "trajectory", result.history)
             np.save(draft.path("places.npy"), places, allow_pickle=False)
             np.save(draft.path("features.npy"), features, allow_pickle=False)
-            draft.device = request.device
+            draft.device = str(device)
             draft.facts["seconds"] = round(time.monotonic() - started, 1)
     return opened(draft)
 

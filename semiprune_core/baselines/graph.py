@@ -23,6 +23,7 @@ from semiprune_core.baselines.extrapolate import closeness
 from semiprune_core.baselines.neighbours import nearest
 from semiprune_core.baselines.settings import GraphSettings
 from semiprune_core.learning import sampling
+from semiprune_core.learning.device import choose_device
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray, IntArray
 
@@ -74,19 +75,19 @@ def extrapolate_graph(
 
     ``labels`` (M,) are those of the known images. Known scores stay as they are.
     """
-    n = len(values)
+    n, on = len(values), choose_device(device)
     rows = np.asarray(values, dtype=np.float32)
     k = min(settings.n_neighbours, n - 1)
     places, apart = nearest(rows, rows, k, itself=False, progress=progress)
-    graph = as_torch(normalised_graph(places, np.sqrt(closeness(apart)))).to(device)
+    graph = as_torch(normalised_graph(places, np.sqrt(closeness(apart)))).to(on)
     one_hot = np.zeros((n, n_classes), dtype=np.float32)
     one_hot[known_idx, labels] = 1
     rows = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6)
-    inputs = torch.from_numpy(np.concatenate([one_hot, rows], axis=1)).to(device)
+    inputs = torch.from_numpy(np.concatenate([one_hot, rows], axis=1)).to(on)
 
     wanted = np.stack([np.asarray(column, dtype=np.float64) for column in known.values()], axis=1)  # (M, S)
     mean, scale = wanted.mean(axis=0), np.maximum(wanted.std(axis=0), 1e-12)
-    target = torch.from_numpy(((wanted - mean) / scale).astype(np.float32)).to(device)
+    target = torch.from_numpy(((wanted - mean) / scale).astype(np.float32)).to(on)
     order = sampling.numpy_rng(seed, sampling.SPLIT).permutation(len(known_idx))
     n_held = max(1, round(HELD_OUT * len(order))) if len(order) > 1 else 0
     held, learned = (torch.from_numpy(part) for part in (order[:n_held], order[n_held:]))
@@ -94,7 +95,7 @@ def extrapolate_graph(
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0]))
-        net = GraphNet((inputs.shape[1], *settings.hidden, target.shape[1]), settings.dropout).to(device)
+        net = GraphNet((inputs.shape[1], *settings.hidden, target.shape[1]), settings.dropout).to(on)
         optimizer = torch.optim.Adam(net.parameters(), lr=settings.lr)
         lowest, best = np.inf, np.zeros((n, target.shape[1]))
         for epoch in range(settings.epochs):
@@ -112,7 +113,9 @@ def extrapolate_graph(
                 error = float(F.mse_loss(answer[place[judged]], target[judged]))
             if error < lowest:
                 lowest, best = error, answer.cpu().numpy().astype(np.float64)
-            progress.report(epoch + 1, settings.epochs, unit="epochs", stage="graph", loss=round(float(loss), 4))
+            progress.report(
+                epoch + 1, settings.epochs, unit="epochs", stage="graph", loss=round(float(loss.detach()), 4)
+            )
     found = {}
     for number, (name, column) in enumerate(known.items()):
         found[name] = best[:, number] * scale[number] + mean[number]

@@ -19,6 +19,7 @@ from semiprune_core.baselines.settings import SwavSettings
 from semiprune_core.baselines.steps import run_steps
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning import augment, sampling
+from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.images import Images
 from semiprune_core.learning.nets import build_net
 from semiprune_core.learning.optim import SCHEDULES, set_lr
@@ -81,7 +82,7 @@ def train_encoder(
     folder: Path | None = None,
 ) -> np.ndarray:
     """(N, D) float16 features of images (N, H, W, C) uint8, from an encoder trained on them without any label."""
-    images = Images(pixels, torch.device(device))
+    images = Images(pixels, choose_device(device))
     n, batch = len(images), min(settings.batch_size, len(images))
     if n < 4:
         raise InvalidDataError(f"An encoder cannot be trained on {n} images.")

@@ -32,6 +32,7 @@ from semiprune_core.checks import check_range
 from semiprune_core.embeddings.reduce import principal_components
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning import sampling
+from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.optim import set_lr
 from semiprune_core.progress import Progress
 from semiprune_core.records import FloatArray, IntArray
@@ -121,14 +122,15 @@ def cluster(
         raise InvalidDataError(f"{n} images are too few for {n_clusters} clusters. Ask for fewer clusters.")
     k = max(1, min(settings.n_neighbours, n // (2 * n_clusters)))  # not beyond half a class in small pools
     similar, _ = nearest(rows := unit_length(values), rows, k, itself=False, progress=progress)
-    seen = torch.from_numpy(prepared(values, settings, progress)).to(device)
+    place = choose_device(device)
+    seen = torch.from_numpy(prepared(values, settings, progress)).to(place)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0]))
         student = Heads(seen.shape[1], n_clusters, settings)
-    student = student.to(device)
-    teacher = Heads(seen.shape[1], n_clusters, settings).to(device).requires_grad_(False)
+    student = student.to(place)
+    teacher = Heads(seen.shape[1], n_clusters, settings).to(place).requires_grad_(False)
     teacher.load_state_dict(student.state_dict())
-    averages = Averages(settings.n_heads, n_clusters).to(device)
+    averages = Averages(settings.n_heads, n_clusters).to(place)
     optimizer = torch.optim.AdamW(student.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
     per_epoch = -(-n // settings.batch_size)
     n_steps = settings.epochs * per_epoch
