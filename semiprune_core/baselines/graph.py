@@ -91,7 +91,7 @@ def extrapolate_graph(
     order = sampling.numpy_rng(seed, sampling.SPLIT).permutation(len(known_idx))
     n_held = max(1, round(HELD_OUT * len(order))) if len(order) > 1 else 0
     held, learned = (torch.from_numpy(part) for part in (order[:n_held], order[n_held:]))
-    place = torch.from_numpy(np.asarray(known_idx))
+    place = torch.from_numpy(np.array(known_idx))  # a copy: the file's own memory cannot be written
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0]))

@@ -51,7 +51,7 @@ class PrototypeSettings(EncoderSettings):
 class ZCoreSettings(EncoderSettings):
     """ZCore's knobs, with its paper's values.
 
-    ``n_samples`` points are drawn (0: 100 per image, one million at most, the paper's number), each in
+    ``n_samples`` points are drawn (0: 20 per image, 100,000 at least and the paper's million at most), each in
     ``subspace`` random dimensions; ``n_redundant`` nearest images share a penalty by distance to the power
     -``exponent``. ``random_start`` begins with scores in [0, 1) instead of 0.
     """

@@ -11,6 +11,8 @@ has its neighbours looked for once. Only the order of a sum differs from the def
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from semiprune_core.baselines.settings import ZCoreSettings
@@ -19,13 +21,15 @@ from semiprune_core.errors import InvalidDataError
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray, IntArray
 
-PER_IMAGE, MOST_SAMPLES = 100, 1_000_000
+PER_IMAGE, FEWEST_SAMPLES, MOST_SAMPLES = 20, 100_000, 1_000_000
+"""The paper draws a million, which is 20 for each image of CIFAR."""
 REPORT_EVERY = 256
 DRAW_BLOCK = 1 << 15
 
 
 def n_samples_for(n_images: int, settings: ZCoreSettings) -> int:
-    return settings.n_samples or min(PER_IMAGE * n_images, MOST_SAMPLES)
+    """How many points are drawn: as asked, else by the size of the pool."""
+    return settings.n_samples or min(max(PER_IMAGE * n_images, FEWEST_SAMPLES), MOST_SAMPLES)
 
 
 def zcore_scores(
@@ -92,16 +96,23 @@ def _triangular(low: FloatArray, peak: FloatArray, high: FloatArray, chance: Flo
 
 def _score_subspace(sub: FloatArray, points: FloatArray, settings: ZCoreSettings, total: FloatArray) -> None:
     """Add what the ``points`` (s, m) drawn in the subspace ``sub`` (m, N) mean for all images to ``total`` (N,)."""
-    winners = [int(np.abs(sub - point[:, None]).sum(axis=0).argmin()) for point in points]
-    for winner, times in zip(*np.unique(winners, return_counts=True)):
+    for winner, times in Counter(int(apart_from(sub, point).argmin()) for point in points).items():
         total[winner] += times
-        others, penalty = redundancy(sub, int(winner), settings.n_redundant, settings.exponent)
+        others, penalty = redundancy(sub, winner, settings.n_redundant, settings.exponent)
         total[others] -= times * penalty
+
+
+def apart_from(sub: FloatArray, point: FloatArray) -> FloatArray:
+    """(N,) L1 distance of every image to ``point`` (m,) in the subspace ``sub`` (m, N), row by row: that is quicker."""
+    apart = np.abs(sub[0] - point[0])
+    for row, value in zip(sub[1:], point[1:]):
+        apart += np.abs(row - value)
+    return apart
 
 
 def redundancy(sub: FloatArray, winner: int, n_redundant: int, exponent: float) -> tuple[IntArray, FloatArray]:
     """Who is redundant beside ``winner`` in the subspace (m, N), and their shares of a penalty of 1."""
-    apart = np.abs(sub - sub[:, winner, None]).sum(axis=0)
+    apart = apart_from(sub, sub[:, winner])
     apart[winner] = np.inf
     if apart.min() == 0:
         return np.array([int(apart.argmin())]), np.ones(1)

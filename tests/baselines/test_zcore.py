@@ -50,11 +50,12 @@ def test_the_penalty_goes_to_the_neighbours_by_distance_and_all_of_it_to_a_copy(
     assert (others.tolist(), shares.tolist()) == ([2], [1.0])
 
 
-def test_a_lonely_image_that_covers_a_region_beats_a_crowd():
-    rng = np.random.default_rng(0)
-    values = np.concatenate([rng.normal(0, 0.01, (30, 2)), [[5.0, 5.0]]])
-    settings = ZCoreSettings(n_samples=500, random_start=False)
-    assert zcore.zcore_scores(values, settings=settings, rng=rng).argmax() == 30
+def test_an_image_its_copy_and_a_lonely_one_have_known_scores():
+    """At 0, 0 and 1 a point is nearer to 1 with chance 1/4. Per draw the first then gains 3/4 and loses 1/8 beside the
+    lonely one, its copy loses 3/4 and 1/8, the lonely one gains 1/4: in [0, 1] these are 1, 0 and 3/4."""
+    settings = ZCoreSettings(n_samples=40_000, subspace=1, random_start=False)
+    found = zcore.zcore_scores(np.array([[0.0], [0.0], [1.0]]), settings=settings, rng=np.random.default_rng(0))
+    assert found[:2].tolist() == [1.0, 0.0] and found[2] == pytest.approx(0.75, abs=0.01)
 
 
 def test_points_follow_the_triangle_between_smallest_median_and_largest():
@@ -74,7 +75,8 @@ def test_subspaces_have_different_dimensions_and_all_are_drawn(n_dimensions, sub
 
 
 def test_the_number_of_samples_grows_with_the_pool_up_to_the_papers():
-    assert zcore.n_samples_for(600, ZCoreSettings()) == 60_000
+    assert zcore.n_samples_for(600, ZCoreSettings()) == 100_000
+    assert zcore.n_samples_for(6_000, ZCoreSettings()) == 120_000
     assert zcore.n_samples_for(50_000, ZCoreSettings()) == 1_000_000
     assert zcore.n_samples_for(600, ZCoreSettings(n_samples=7)) == 7
 
