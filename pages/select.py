@@ -13,6 +13,7 @@ from pages.parts.text import count, literal
 from semiprune_core import select_view
 from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, has_own_evidence
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.exporting import export_csv
 from semiprune_core.line import BY_KEY
 from semiprune_core.methods import METHODS, needs_of, score_title
@@ -41,11 +42,11 @@ def title_of(method: str) -> str:
     return METHODS.title(method) if method in METHODS else SELECTORS.title(method)
 
 
-def controls(project: Project, seen: ScoreView) -> CoresetRequest:
+def controls(seen: ScoreView, kept: dict[str, EvidenceRun]) -> CoresetRequest:
     """Everything a person may choose, as one request."""
     every = [*METHODS, *(name for name in SELECTORS if name not in METHODS)]
     names = sorted(
-        (name for name in every if _possible(project, seen, name)),
+        (name for name in every if _possible(seen, kept, name)),
         key=lambda name: (
             name in LAST,
             name not in FIRST,
@@ -61,8 +62,7 @@ def controls(project: Project, seen: ScoreView) -> CoresetRequest:
     )
     values: dict[str, Any] = {"method": method, "pruning_ratio": ratio}
     open_knobs = CoresetRequest(**values).knob_names()
-    kept = scored.kept(project, method)
-    n_epochs = seen.scores.n_epochs if kept is None else kept.n_epochs
+    n_epochs = kept[method].n_epochs if method in kept else seen.scores.n_epochs
     known = default_knobs(method, seen.n_images, ratio, n_epochs)
     if known.selector or known.scores:
         own = st.toggle("Set the knobs myself", key="select_own", help=known.why)
@@ -83,10 +83,10 @@ def controls(project: Project, seen: ScoreView) -> CoresetRequest:
     return CoresetRequest(**values)
 
 
-def _possible(project: Project, seen: ScoreView, name: str) -> bool:
+def _possible(seen: ScoreView, kept: dict[str, EvidenceRun], name: str) -> bool:
     """Own methods where their scores are there; a baseline once its evidence was made."""
     if has_own_evidence(name):
-        return scored.kept(project, name) is not None
+        return name in kept
     known = {*seen.names, "mean_prob"}
     return all(need in known for need in needs_of(name))
 
@@ -215,20 +215,21 @@ def picture(project: Project, seen: ScoreView, found: Preview) -> None:
 @st.fragment
 def choose(project: Project, seen: ScoreView) -> None:
     """Controls and picture: a slider move runs this alone."""
+    kept = scored.kept(project)
     left, right = st.columns([1, 3], gap="large")
     with left:
-        request = controls(project, seen)
-    kept = scored.kept(project, request.method)
+        request = controls(seen, kept)
+    own = kept.get(request.method)
     with right:
         try:
-            found = select_view.preview(seen, request, kept=kept)
+            found = select_view.preview(seen, request, kept=own)
         except SemiPruneError as error:
             st.error(literal(str(error), 500), icon=":material/error:")
             return
         picture(project, seen, found)
     with left:
         if st.button("Build coreset", type="primary", icon=":material/done_all:", width="stretch"):
-            run = build_coreset(project, request, scores=seen.scores, kept=kept)
+            run = build_coreset(project, request, scores=seen.scores, kept=own)
             export_csv(project, run)
             st.session_state["select_built"] = run.artifact.id
             st.rerun()

@@ -126,7 +126,7 @@ def own_evidence(
     from semiprune_core.evidence import EvidenceRequest, evidence_at_hand, kept_for  # it needs this module
 
     asked = {**(settings or {}), **request.score_changes}
-    if not asked and (known := evidence_at_hand(project, request.method)):
+    if not asked and (known := evidence_at_hand(project).get(request.method)):
         return known
     wanted = EvidenceRequest(
         project, progress or Collected(), device=device, settings=asked, folder=project.folder / "work"

@@ -16,7 +16,6 @@ from semiprune_core.baselines.settings import score_changes
 from semiprune_core.coresets import evidence_of
 from semiprune_core.evidence_store import EvidenceRun, newest_evidence
 from semiprune_core.methods import METHODS
-from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress
 from semiprune_core.records import Evidence
 from semiprune_core.registry import Registry
@@ -65,11 +64,10 @@ def keeper(method: str) -> Callable[[EvidenceRequest], EvidenceRun] | None:
     return PROVIDERS.facts(METHODS[method].evidence).get("keep") if method in METHODS else None
 
 
-def evidence_at_hand(project: Project, method: str, pool: Pool | None = None) -> EvidenceRun | None:
-    """Evidence for ``method`` that is there already, the newest for the present pool; None where there is none."""
-    if keeper(method) is None:
-        return None
-    return newest_evidence(project, METHODS[method].evidence, pool or project.pool())
+def evidence_at_hand(project: Project) -> dict[str, EvidenceRun]:
+    """The baselines that can be chosen by at once: their evidence for the present pool, the newest of each."""
+    newest = newest_evidence(project, project.pool())
+    return {name: newest[METHODS[name].evidence] for name in METHODS if METHODS[name].evidence in newest}
 
 
 @PROVIDERS.register("none", title="Nothing", about="The pool alone.")

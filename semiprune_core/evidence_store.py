@@ -89,12 +89,10 @@ def find_evidence(
     return None
 
 
-def newest_evidence(project: Project, provider: str, pool: Pool) -> EvidenceRun | None:
-    """The newest evidence of a provider for the pool as it is now, with whatever settings."""
-    for known in reversed(project.artifacts(KIND)):
-        if known.settings["provider"] == provider and known.inputs["pool"] == pool.hash:
-            return EvidenceRun(known)
-    return None
+def newest_evidence(project: Project, pool: Pool) -> dict[str, EvidenceRun]:
+    """The newest evidence of each provider for the pool as it is now, with whatever settings."""
+    known = [EvidenceRun(one) for one in project.artifacts(KIND) if one.inputs["pool"] == pool.hash]
+    return {one.provider: one for one in known}
 
 
 def write_evidence(draft: Draft, pool: Pool, table: ScoreTable, labels: IntArray | None = None) -> None:

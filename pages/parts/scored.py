@@ -50,10 +50,12 @@ def tell_if_out_of_date(project: Project, scores: ScoreRun, *, what: str) -> boo
     return bool(reasons)
 
 
-def kept(project: Project, method: str) -> EvidenceRun | None:
-    """The evidence of a baseline that is there already, opened once per artifact; None where there is none."""
-    found = evidence_at_hand(project, method)
-    return None if found is None else _kept(project.artifacts_folder, found.artifact.id, found.artifact.hash)
+def kept(project: Project) -> dict[str, EvidenceRun]:
+    """The baselines whose evidence is there, each opened once per artifact."""
+    return {
+        name: _kept(project.artifacts_folder, one.artifact.id, one.artifact.hash)
+        for name, one in evidence_at_hand(project).items()
+    }
 
 
 @functools.lru_cache(maxsize=16)

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,20 @@ def training_of(project: Project, changes: Mapping[str, Any]) -> SupervisedSetti
     said = (latest.settings.get("training") or {}) if latest is not None else {}
     base = SupervisedSettings.from_json(said) if said else supervised_preset(FALLBACK)
     return base.replace(**changes)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A progress that says which step of several this is."""
+
+    whole: Progress
+    name: str
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        self.whole.report(done, total, **{"stage": self.name, "unit": "steps", **facts})
+
+    def should_stop(self) -> bool:
+        return self.whole.should_stop()
 
 
 def dynamics_on(
@@ -79,7 +94,7 @@ def dynamics_on(
             n_classes=n_classes,
             settings=training,
             seed=request.seed,
-            progress=request.progress,
+            progress=Stage(request.progress, "training"),
             device=device,
             folder=folder / "checkpoints",
             record=TrajectoryWriter(folder / "trajectory", training.epochs, len(places)),

@@ -80,14 +80,14 @@ def test_every_baseline_of_the_issue_keeps_its_evidence():
 @pytest.mark.parametrize("method", BASELINES)
 def test_evidence_is_made_once_found_again_and_never_taken_for_the_lines_own(method, project):
     before = {kind: project.latest(kind).id for kind in ("pseudo", "trajectory", "scores")}
-    assert evidence_at_hand(project, method) is None
+    assert method not in evidence_at_hand(project)
     first = kept_for(method, request(project))
     n_made = len(project.artifacts("evidence"))
     progress = Collected()
     again = kept_for(method, request(project, progress=progress))
     assert again.artifact.id == first.artifact.id and len(project.artifacts("evidence")) == n_made
     assert not [one for one in progress.reports if one.get("unit") == "steps" or "loss" in one]
-    assert evidence_at_hand(project, method).artifact.id == first.artifact.id
+    assert evidence_at_hand(project)[method].artifact.id == first.artifact.id
     assert {kind: project.latest(kind).id for kind in before} == before
 
     evidence = evidence_for(method, request(project))
@@ -223,7 +223,7 @@ def test_a_pool_that_grew_needs_its_evidence_anew(project, tmp_path):
         ),
         Collected(),
     )
-    assert evidence_at_hand(project, "zcore") is None
+    assert not evidence_at_hand(project)
 
 
 def test_the_projects_own_methods_keep_nothing(project):
@@ -239,7 +239,7 @@ def test_select_makes_the_evidence_in_the_foreground(project, capsys, monkeypatc
     assert main([*command, *home]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["n_kept"] == 40 and said["settings"]["method"] == "prototypicality"
-    kept = evidence_at_hand(project, "prototypicality")
+    kept = evidence_at_hand(project)["prototypicality"]
     assert project.artifact(said["coreset"]).inputs["evidence"] == kept.artifact.hash
     assert own_evidence(project, CoresetRequest(method="prototypicality")).artifact.id == kept.artifact.id
     assert main(["select", project.name, "--ratio", "0.5", "--encoder", "pixels", *home]) != 0
