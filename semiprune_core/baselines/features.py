@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from semiprune_core.baselines.settings import AUTO, EncoderSettings
+from semiprune_core.embeddings.encoders import named_encoder, packaged_encoder
 from semiprune_core.embeddings.features import FEATURES, checked
 from semiprune_core.embeddings.maps import MapSettings
 from semiprune_core.errors import InvalidDataError
@@ -24,8 +25,6 @@ def chosen_encoder(settings: EncoderSettings) -> str:
     """What ``auto`` means on this machine; any other name stays."""
     if settings.encoder != AUTO:
         return settings.encoder
-    from semiprune_core.embeddings.encoders import packaged_encoder
-
     return packaged_encoder() or "pixels"
 
 
@@ -49,11 +48,10 @@ def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> Eviden
     project, pool = request.project, request.project.pool()
     asked = feature_settings(settings, pool)
     said = {"provider": PROVIDER, **{name: getattr(asked, name) for name in ("features", "encoder", "encoder_size")}}
-    if asked.features == "pretrained":
-        for known in reversed(project.artifacts("evidence")):
-            same = dict(known.settings) == said and known.inputs["pool"] == pool.hash
-            if same and known.facts.get("weights_file", "") == asked.weights:
-                return EvidenceRun(known)
+    if asked.features == "pretrained":  # costly: looked for before anything is computed
+        named = named_encoder(asked.encoder, asked.weights, guard=project.workspace.guard)
+        if known := find_evidence(project, said, {"pool": pool.hash, "weights": named.weights_hash}, None):
+            return known
     found = FEATURES[asked.features](project, asked, request.progress)
     inputs = {"pool": pool.hash, **found.inputs}
     if known := find_evidence(project, said, inputs, None):
@@ -66,5 +64,5 @@ def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> Eviden
         )
     with project.draft("evidence", settings=said, inputs=inputs) as draft:
         np.save(draft.path("features.npy"), np.asarray(values, dtype=np.float16), allow_pickle=False)
-        draft.facts.update(n_images=len(values), n_dimensions=int(values.shape[1]), weights_file=asked.weights)
+        draft.facts.update(n_images=len(values), n_dimensions=int(values.shape[1]))
     return opened(draft)

@@ -266,20 +266,26 @@ T = TypeVar("T", bound=Settings)
 
 def own_settings(kind: type[T], given: Mapping[str, Any]) -> T:
     """The settings of one provider out of those given for several; a name that belongs to none is refused."""
+    check_names(given)
+    mine = {field.name for field in dataclasses.fields(kind)}
+    return kind.from_json({name: value for name, value in given.items() if name in mine})
+
+
+def check_names(given: Mapping[str, Any]) -> None:
+    """Refuse a setting that no provider has."""
     known = {field.name for one in BY_PROVIDER.values() for field in dataclasses.fields(one)} | {*SCORE_FIELDS}
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise InvalidSettingError(f"No evidence has a setting '{name}'.{hint} Known: {', '.join(sorted(known))}.")
-    mine = {field.name for field in dataclasses.fields(kind)}
-    return kind.from_json({name: value for name, value in given.items() if name in mine})
 
 
 def score_changes(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is asked of the score settings.
+    """What is asked of the score settings; settings of the providers are passed over.
 
     >>> score_changes({"encoder": "pixels", "gamma": 0.5})
     {'gamma': 0.5}
     """
+    check_names(given)
     return {name: given[name] for name in SCORE_FIELDS if name in given}

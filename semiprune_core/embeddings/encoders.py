@@ -59,8 +59,18 @@ def packaged_encoder() -> str | None:
     return PACKAGED if importlib.util.find_spec(PACKAGE) is not None else None
 
 
-def open_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Encoder:
-    """``torchvision:resnet18``, ``timm:...``, a name of ``USUAL`` or ``efficientnet_lite0``.
+@dataclass(frozen=True)
+class Named:
+    """What an encoder's name and file mean: ``model`` of ``library``, ``weights`` as a file or None, and their hash."""
+
+    library: str
+    model: str
+    weights: Path | None
+    weights_hash: str
+
+
+def named_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Named:
+    """``torchvision:resnet18``, ``timm:...``, a name of ``USUAL`` or ``efficientnet_lite0``; nothing is loaded yet.
 
     ``weights`` is a safetensors file; "" takes those that belong to the name.
     """
@@ -72,26 +82,29 @@ def open_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Encoder:
             f"An encoder is named torchvision:NAME or timm:NAME, such as torchvision:resnet18, or is one of "
             f"{', '.join((*USUAL, PACKAGED))}; got '{shown(name)}'."
         )
-    path = None
-    if weights:
-        path = guard.resolve(weights)
-        if path.suffix != ".safetensors":
-            raise SourceError(
-                f"{path.name} is not a safetensors file. Weights in other formats can run code when they are opened; "
-                "convert them to .safetensors first.",
-                code="FORMAT_NOT_ALLOWED",
-            )
-        if not path.is_file():
-            raise SourceError(f"There is no file {path}. Check the path of the weights.", code="FILE_MISSING")
-    net = LIBRARIES[library](model, fetch=path is None)
-    if path is not None:
-        _load(net, path)
-        digest = files.sha256_file(path)
-    else:
-        digest = files.sha256_json({"library": library, "model": model})
+    if not weights:
+        return Named(library, model, None, files.sha256_json({"library": library, "model": model}))
+    path = guard.resolve(weights)
+    if path.suffix != ".safetensors":
+        raise SourceError(
+            f"{path.name} is not a safetensors file. Weights in other formats can run code when they are opened; "
+            "convert them to .safetensors first.",
+            code="FORMAT_NOT_ALLOWED",
+        )
+    if not path.is_file():
+        raise SourceError(f"There is no file {path}. Check the path of the weights.", code="FILE_MISSING")
+    return Named(library, model, path, files.sha256_file(path))
+
+
+def open_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Encoder:
+    """The encoder of this name with its weights, see :func:`named_encoder`."""
+    named = named_encoder(name, weights, guard=guard)
+    net = LIBRARIES[named.library](named.model, fetch=named.weights is None)
+    if named.weights is not None:
+        _load(net, named.weights)
     net.eval()
     said = getattr(net, "pretrained_cfg", None) or {}  # timm's nets say what they were trained to see
-    return Encoder(net, digest, tuple(said.get("mean", MEAN)), tuple(said.get("std", STD)))
+    return Encoder(net, named.weights_hash, tuple(said.get("mean", MEAN)), tuple(said.get("std", STD)))
 
 
 def _torchvision(name: str, *, fetch: bool) -> nn.Module:

@@ -5,6 +5,9 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
+from torchvision.models import resnet18
 
 from semiprune_core.cli import main
 from semiprune_core.coresets import CoresetRequest, build_coreset, more_ratios, own_evidence
@@ -209,6 +212,23 @@ def test_settings_that_nobody_has_are_refused_with_a_hint(project):
         kept_for("zcore", EvidenceRequest(project, Collected(), settings={"encodre": "pixels"}))
     with pytest.raises(InvalidSettingError, match="An encoder is named"):
         kept_for("zcore", EvidenceRequest(project, Collected(), settings={"encoder": "odd:thing"}))
+
+
+def test_features_follow_the_weights_file_and_are_computed_once(project, tmp_path):
+    path = tmp_path / "net.safetensors"
+    settings = {"encoder": "torchvision:resnet18", "weights": str(path), "encoder_size": 32, "n_clusters": 3}
+
+    def made(seed):
+        torch.manual_seed(seed)
+        save_file(resnet18(num_classes=2).state_dict(), path)
+        progress = Collected()
+        run = kept_for("prototypicality", EvidenceRequest(project, progress, settings=settings))
+        return run.artifact.inputs["features"], [one for one in progress.reports if one.get("stage") == "features"]
+
+    first, computed = made(0)
+    assert computed and made(0) == (first, [])
+    other, computed = made(1)
+    assert other != first and computed
 
 
 def test_a_pool_that_grew_needs_its_evidence_anew(project, tmp_path):
