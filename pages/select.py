@@ -11,17 +11,18 @@ from pages.parts import project as projects
 from pages.parts import score_charts, scored, search_panel, urls
 from pages.parts.text import count, literal
 from semiprune_core import select_view
-from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, with_searched
+from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, has_own_evidence, with_searched
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.exporting import export_csv
 from semiprune_core.line import BY_KEY
-from semiprune_core.methods import METHODS, needs_of
+from semiprune_core.methods import METHODS, needs_of, score_title
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
 from semiprune_core.score_view import ScoreView
 from semiprune_core.scores import SCORES
 from semiprune_core.search import starting_knobs
 from semiprune_core.select_view import ErrorEstimate, Preview
-from semiprune_core.selection import SELECTORS
+from semiprune_core.selection import SELECTORS, default_knobs
 from semiprune_core.workspace import Project
 
 SEVERAL = 6  # coresets that are listed and compared at once
@@ -42,12 +43,18 @@ def title_of(method: str) -> str:
     return METHODS.title(method) if method in METHODS else SELECTORS.title(method)
 
 
-def controls(project: Project, seen: ScoreView) -> CoresetRequest:
+def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) -> CoresetRequest:
     """Everything a person may choose, as one request."""
     every = [*METHODS, *(name for name in SELECTORS if name not in METHODS)]
     names = sorted(
-        (name for name in every if _possible(seen, name)),
-        key=lambda name: (name in LAST, name not in FIRST, name not in METHODS, every.index(name)),
+        (name for name in every if _possible(seen, kept, name)),
+        key=lambda name: (
+            name in LAST,
+            name not in FIRST,
+            name not in METHODS,
+            has_own_evidence(name),
+            every.index(name),
+        ),
     )
     method = str(st.selectbox("Method", names, format_func=title_of, key="select_method"))
     st.caption((METHODS if method in METHODS else SELECTORS).facts(method)["explain"])
@@ -57,7 +64,10 @@ def controls(project: Project, seen: ScoreView) -> CoresetRequest:
     )
     values: dict[str, Any] = {"method": method, "pruning_ratio": ratio}
     open_knobs = CoresetRequest(**values).knob_names()
-    known = starting_knobs(project, method, ratio, seen.scores)
+    if method in kept:
+        known = default_knobs(method, seen.n_images, ratio, kept[method].n_epochs)
+    else:
+        known = starting_knobs(project, method, ratio, seen.scores)
     if known.selector or known.scores:
         own = st.toggle("Own values", key="select_own", help=known.why)
         if not own:
@@ -78,7 +88,10 @@ def controls(project: Project, seen: ScoreView) -> CoresetRequest:
     return CoresetRequest(**values)
 
 
-def _possible(seen: ScoreView, name: str) -> bool:
+def _possible(seen: ScoreView, kept: dict[str, EvidenceRun], name: str) -> bool:
+    """Own methods where their scores are there; a baseline once its evidence was made."""
+    if has_own_evidence(name):
+        return name in kept
     known = {*seen.names, "mean_prob"}
     return all(need in known for need in needs_of(name))
 
@@ -121,6 +134,8 @@ def _knobs(seen: ScoreView, method: str, ratio: float, names: tuple[str, ...], k
             key="select_c_d",
             help="How long the Beta density stays with hard images as more is pruned.",
         )
+        if has_own_evidence(method):
+            return found  # its scores are those of its evidence
         settings, last = seen.table.settings, seen.scores.n_epochs
         if last > settings.window:
             st.session_state.setdefault("select_t", settings.dual_epochs or last)
@@ -176,7 +191,7 @@ def _estimate(error: ErrorEstimate) -> None:
 def picture(project: Project, seen: ScoreView, found: Preview) -> None:
     numbers(found)
     st.plotly_chart(
-        score_charts.kept_and_dropped(found, title=SCORES.title(found.score)),
+        score_charts.kept_and_dropped(found, title=score_title(found.score)),
         key="select_histogram",
         config=score_charts.QUIET,
     )
@@ -197,25 +212,29 @@ def picture(project: Project, seen: ScoreView, found: Preview) -> None:
     st.markdown("**At the border**")
     for number, border in enumerate(found.borders):
         st.caption(f"{':green' if border.kept else ':gray'}[{border.title}]")
-        scored.row(project, seen, list(border.positions), key=f"border_{number}", score=found.score)
+        scored.row(
+            project, seen, list(border.positions), key=f"border_{number}", score=found.score, values=found.values
+        )
 
 
 @st.fragment
 def choose(project: Project, seen: ScoreView) -> None:
     """Controls and picture: a slider move runs this alone."""
+    kept = scored.kept(project)
     left, right = st.columns([1, 3], gap="large")
     with left:
-        request = controls(project, seen)
+        request = controls(project, seen, kept)
+    own = kept.get(request.method)
     with right:
         try:
-            found = select_view.preview(seen, request)
+            found = select_view.preview(seen, request, kept=own)
         except SemiPruneError as error:
             st.error(literal(str(error), 500), icon=":material/error:")
             return
         picture(project, seen, found)
     with left:
         if st.button("Build coreset", type="primary", icon=":material/done_all:", width="stretch"):
-            run = build_coreset(project, request, scores=seen.scores)
+            run = build_coreset(project, request, scores=seen.scores, kept=own)
             export_csv(project, run)
             st.session_state["select_built"] = run.artifact.id
             st.rerun()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from semiprune_core.artifacts import open_artifact
 from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidSettingError, MissingStepError
+from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.pool import Pool
-from semiprune_core.progress import Progress
+from semiprune_core.progress import Collected, Progress
 from semiprune_core.records import Coreset, Evidence
 from semiprune_core.results import (
     CoresetRun,
@@ -116,22 +117,75 @@ def choose_coreset(evidence: Evidence, request: CoresetRequest, n_epochs: int | 
     )
 
 
+def has_own_evidence(method: str) -> bool:
+    """Whether a method looks at evidence of its own instead of the project's scores."""
+    return method in METHODS and METHODS[method].evidence not in ("scores", "none")
+
+
+def own_evidence(
+    project: Project,
+    request: CoresetRequest,
+    progress: Progress | None = None,
+    *,
+    device: str = "cpu",
+    settings: Mapping[str, Any] | None = None,
+) -> EvidenceRun:
+    """The evidence of a baseline: the newest at hand, or made with ``settings`` where they (or T, gamma) are given.
+
+    What is made here can be stopped, and goes on the next time from the folder ``work`` of the project.
+    """
+    from semiprune_core.evidence import EvidenceRequest, evidence_at_hand, kept_for  # it needs this module
+
+    asked = {**(settings or {}), **request.score_changes}
+    if not asked and (known := evidence_at_hand(project).get(request.method)):
+        return known
+    wanted = EvidenceRequest(
+        project, progress or Collected(), device=device, settings=asked, folder=project.folder / "work"
+    )
+    found = kept_for(request.method, wanted)
+    assert found is not None
+    return found
+
+
+def evidence_behind(project: Project, run: CoresetRun) -> Evidence:
+    """What a saved coreset was chosen by, from the artifacts it names."""
+    pseudo, pool = PseudoRun(made_from(project, run.artifact, "pseudo")), project.pool()
+    if "evidence" in run.artifact.inputs:
+        return EvidenceRun(made_from(project, run.artifact, "evidence")).evidence(pool, pseudo.labels())
+    return evidence_of(ScoreRun(made_from(project, run.artifact, "scores")).table(), pseudo, pool)
+
+
 def build_coreset(
-    project: Project, request: CoresetRequest, *, scores: ScoreRun | None = None, progress: Progress | None = None
+    project: Project,
+    request: CoresetRequest,
+    *,
+    scores: ScoreRun | None = None,
+    kept: EvidenceRun | None = None,
+    progress: Progress | None = None,
 ) -> CoresetRun:
     """Choose and save a coreset; the same request on the same scores is found again instead of saved twice.
 
-    Knobs that were not given are those a search found, where there was one, else the defaults.
+    Knobs that were not given are those a search found, where there was one, else the defaults. A baseline's coreset is
+    chosen by its own evidence: ``kept``, else the newest that is at hand, else made now. The project's labels and
+    scores stand beside it in its files all the same.
     """
     scores = scores or latest_scores(project)
     request = with_searched(project, request, scores)
-    scores = with_settings(project, scores, progress=progress, **request.score_changes)
+    own = kept is not None or has_own_evidence(request.method)
+    changes = {} if own else request.score_changes
+    scores = with_settings(project, scores, progress=progress, **changes)
     pseudo, pool = PseudoRun(made_from(project, scores.artifact, "pseudo")), project.pool()
     if pool.hash != scores.artifact.inputs["pool"]:
         raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run first.")
-    coreset = choose_coreset(evidence_of(scores.table(), pseudo, pool), request, scores.n_epochs)
-    settings = coreset_settings(coreset)
     inputs = {"pool": pool.hash, "pseudo": pseudo.artifact.hash, "scores": scores.artifact.hash}
+    if own:
+        kept = kept or own_evidence(project, request, progress)
+        inputs["evidence"] = kept.artifact.hash
+        evidence, n_epochs = kept.evidence(pool, pseudo.labels()), kept.n_epochs
+    else:
+        evidence, n_epochs = evidence_of(scores.table(), pseudo, pool), scores.n_epochs
+    coreset = choose_coreset(evidence, request, n_epochs)
+    settings = coreset_settings(coreset)
     for known in reversed(project.artifacts("coreset")):
         if known.inputs == inputs and known.settings == settings and known.manifest["seed"] == coreset.seed:
             return CoresetRun(known)
@@ -149,6 +203,7 @@ def build_coresets(
     *,
     nested: bool = False,
     scores: ScoreRun | None = None,
+    kept: EvidenceRun | None = None,
     progress: Progress | None = None,
 ) -> list[CoresetRun]:
     """One coreset for each ratio, the largest first, otherwise as ``request`` says.
@@ -159,6 +214,8 @@ def build_coresets(
     wanted = sorted(set(ratios))
     if not wanted:
         raise InvalidSettingError("Give at least one pruning ratio, such as 0.3,0.5,0.7.")
+    if kept is None and has_own_evidence(request.method):
+        kept = own_evidence(project, request, progress)
     requests = [request.replace(pruning_ratio=ratio) for ratio in wanted]
     if nested:
         if not SELECTORS.facts(request.selector)["nested"]:
@@ -167,9 +224,10 @@ def build_coresets(
                 f"Leave nesting out, or use one of {', '.join(nesting_selectors())}."
             )
         scores = scores or latest_scores(project)
-        held = with_searched(project, requests[0], scores).knobs(len(project.pool()), scores.n_epochs)
+        length = kept.n_epochs if kept is not None else scores.n_epochs
+        held = with_searched(project, requests[0], scores).knobs(len(project.pool()), length)
         requests = [one.replace(**{name: value for name, value in held.items() if name in KNOBS}) for one in requests]
-    return [build_coreset(project, one, scores=scores, progress=progress) for one in requests]
+    return [build_coreset(project, one, scores=scores, kept=kept, progress=progress) for one in requests]
 
 
 def more_ratios(
@@ -179,7 +237,9 @@ def more_ratios(
     settings = run.artifact.settings
     request = CoresetRequest(method=settings["method"], seed=run.artifact.manifest["seed"], **settings["options"])
     scores = ScoreRun(made_from(project, run.artifact, "scores"))
-    return build_coresets(project, request, ratios, nested=nested, scores=scores)
+    own = "evidence" in run.artifact.inputs
+    kept = EvidenceRun(made_from(project, run.artifact, "evidence")) if own else None
+    return build_coresets(project, request, ratios, nested=nested, scores=scores, kept=kept)
 
 
 def nesting_selectors() -> list[str]:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from semiprune_core.baselines.settings import score_changes
 from semiprune_core.coresets import evidence_of
+from semiprune_core.evidence_store import EvidenceRun, newest_evidence
 from semiprune_core.methods import METHODS
 from semiprune_core.progress import Progress
 from semiprune_core.records import Evidence
@@ -26,7 +28,8 @@ from semiprune_core.workspace import Project
 class EvidenceRequest:
     """What a provider is asked: for which project, with which ``settings`` of its own, on which device.
 
-    ``folder`` is a place of the calling job for checkpoints; what lies there may be gone the next time.
+    ``device`` may be "auto". ``folder`` is a place of the calling job for checkpoints; what lies there may be gone the
+    next time.
     """
 
     project: Project
@@ -47,6 +50,26 @@ def evidence_for(method: str, request: EvidenceRequest) -> Evidence:
     return PROVIDERS[kind](request)
 
 
+def kept_for(method: str, request: EvidenceRequest) -> EvidenceRun | None:
+    """The evidence that ``method`` looks at as it is kept on the disk, made first where it is not there yet.
+
+    None for methods that look at the project's own scores, or at nothing.
+    """
+    keep = keeper(method)
+    return None if keep is None else keep(request)
+
+
+def keeper(method: str) -> Callable[[EvidenceRequest], EvidenceRun] | None:
+    """Who makes and keeps the evidence of a method; None where the project's own scores (or nothing) are enough."""
+    return PROVIDERS.facts(METHODS[method].evidence).get("keep") if method in METHODS else None
+
+
+def evidence_at_hand(project: Project) -> dict[str, EvidenceRun]:
+    """The baselines that can be chosen by at once: their evidence for the present pool, the newest of each."""
+    newest = newest_evidence(project, project.pool())
+    return {name: newest[METHODS[name].evidence] for name in METHODS if METHODS[name].evidence in newest}
+
+
 @PROVIDERS.register("none", title="Nothing", about="The pool alone.")
 def nothing(request: EvidenceRequest) -> Evidence:
     pool = request.project.pool()
@@ -56,6 +79,10 @@ def nothing(request: EvidenceRequest) -> Evidence:
 @PROVIDERS.register("scores", title="Scores on pseudo-labels", about="The project's own dynamics run.")
 def own_scores(request: EvidenceRequest) -> Evidence:
     project = request.project
-    scores = with_settings(project, latest_scores(project), progress=request.progress, **request.settings)
+    changes = score_changes(request.settings)
+    scores = with_settings(project, latest_scores(project), progress=request.progress, **changes)
     pseudo = PseudoRun(made_from(project, scores.artifact, "pseudo"))
     return evidence_of(scores.table(), pseudo, project.pool())
+
+
+import semiprune_core.baselines.providers  # noqa: E402, F401 - they register here, and need what is above

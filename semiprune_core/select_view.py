@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from semiprune_core.coresets import CoresetRequest, choose_coreset
+from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.learning.quality import FEWEST, Share, wilson
 from semiprune_core.methods import METHODS
 from semiprune_core.records import BoolArray, Coreset, Evidence, FloatArray, IntArray
@@ -64,10 +65,14 @@ class Density:
 
 @dataclass(frozen=True, eq=False)
 class Preview:
-    """A coreset and what it does. Histograms are (K,) over ``edges`` (K + 1,), class counts (C,)."""
+    """A coreset and what it does. Histograms are (K,) over ``edges`` (K + 1,), class counts (C,).
+
+    ``values`` (N,) are those of the ``score`` it is drawn over.
+    """
 
     coreset: Coreset
     score: str
+    values: FloatArray
     edges: FloatArray
     kept: IntArray
     dropped: IntArray
@@ -104,6 +109,11 @@ def _evidence(view: ScoreView, settings: ScoreSettings) -> Evidence:
     return dataclasses.replace(base, scores=table.columns, mean_prob=table.columns.get("mean_prob"))
 
 
+@lru_cache(maxsize=8)
+def _own_evidence(view: ScoreView, kept: EvidenceRun) -> Evidence:
+    return kept.evidence(view.pool, view.labels)
+
+
 def shown_score(request: CoresetRequest) -> str:
     """The score a request's picture is drawn over: what it selects by; the mean probability for Beta sampling."""
     if request.selector == "beta":
@@ -113,14 +123,25 @@ def shown_score(request: CoresetRequest) -> str:
 
 
 @lru_cache(maxsize=16)
-def preview(view: ScoreView, request: CoresetRequest, score: str | None = None) -> Preview:
-    """The coreset that ``request`` asks for and what it does, drawn over ``score`` (its own by default)."""
-    table = scored_for(view, request)
-    evidence = _evidence(view, table.settings)
-    coreset = choose_coreset(evidence, request, view.scores.n_epochs)
-    mask = coreset.mask
+def preview(
+    view: ScoreView, request: CoresetRequest, score: str | None = None, *, kept: EvidenceRun | None = None
+) -> Preview:
+    """The coreset that ``request`` asks for and what it does, drawn over ``score`` (its own by default).
+
+    ``kept`` is the evidence of a baseline, which has scores of its own.
+    """
     score = score or shown_score(request)
-    edges, place = view.bins(score) if table is view.table else _bins(view, table.settings, score)
+    if kept is not None:
+        evidence = _own_evidence(view, kept)
+        values, n_epochs = evidence.scores[score], kept.n_epochs
+        edges, place = bin_values(values)
+    else:
+        table = scored_for(view, request)
+        evidence = _evidence(view, table.settings)
+        values, n_epochs = table[score], view.scores.n_epochs
+        edges, place = view.bins(score) if table is view.table else _bins(view, table.settings, score)
+    coreset = choose_coreset(evidence, request, n_epochs)
+    mask = coreset.mask
     n_bins, labels = len(edges) - 1, view.labels
     everything = np.bincount(place, minlength=n_bins)
     kept = np.bincount(place[coreset.indices], minlength=n_bins)
@@ -128,6 +149,7 @@ def preview(view: ScoreView, request: CoresetRequest, score: str | None = None) 
     return Preview(
         coreset=coreset,
         score=score,
+        values=values,
         edges=edges,
         kept=kept,
         dropped=everything - kept,

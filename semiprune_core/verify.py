@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from semiprune_core import artifacts, files
-from semiprune_core.coresets import evidence_of
+from semiprune_core.coresets import evidence_behind
 from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.exporting.base import FOLDER_ROLE, MANIFEST_SUFFIX, NAME_DIGITS, Export, open_export
 from semiprune_core.exporting.content import selection_sha256
@@ -22,7 +22,7 @@ from semiprune_core.methods import select_coreset
 from semiprune_core.paths import shown
 from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress, Stopped
-from semiprune_core.results import CoresetRun, PseudoRun, ScoreRun, made_from
+from semiprune_core.results import CoresetRun
 from semiprune_core.workspace import PROJECT, Project
 
 Found = dict[str, list[str]]
@@ -132,7 +132,7 @@ def _tree(root: Path) -> Iterator[str]:
 def _origin(export: Export, project: Project, found: Found, progress: Progress) -> None:
     """Check the artifacts an export was made from, where that has not happened yet."""
     said = export.manifest
-    wanted = {"scores": said["inputs"]["scores"], "pseudo": said["inputs"]["pseudo"]}
+    wanted = {kind: said["inputs"][kind] for kind in ("evidence", "scores", "pseudo") if kind in said["inputs"]}
     chain = [one for one in project.artifacts("coreset") if one.id == said["coreset"]]
     if not chain:
         found[said["coreset"]] = [f"{said['coreset']} is no longer in the project"]
@@ -154,17 +154,17 @@ def _selection(export: Export, project: Project, found: Found) -> list[str]:
     if broken := [name for name, said in found.items() if said and artifacts.NAME.fullmatch(name)]:
         return [f"it cannot be recomputed while {broken[0]} differs"]
     said = export.manifest
-    try:
-        run = CoresetRun(project.artifact(said["coreset"]))
-        scores = ScoreRun(made_from(project, run.artifact, "scores"))
-        pseudo = PseudoRun(made_from(project, run.artifact, "pseudo"))
-    except SemiPruneError as error:
-        return [str(error)]
-    pool, stored = project.pool(), run.coreset()
+    pool = project.pool()
     if pool.hash != said["inputs"]["pool"]:
         return ["the pool has other images than when the coreset was selected"]
+    try:
+        run = CoresetRun(project.artifact(said["coreset"]))
+        evidence = evidence_behind(project, run)
+    except SemiPruneError as error:
+        return [str(error)]
+    stored = run.coreset()
     again = select_coreset(
-        evidence_of(scores.table(), pseudo, pool),
+        evidence,
         stored.method,
         pruning_ratio=stored.pruning_ratio,
         seed=stored.seed,

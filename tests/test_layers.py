@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = ROOT / "semiprune_core"
-HEAVY = ("learning", "embeddings")
+HEAVY = ("learning", "embeddings", "baselines")
 MODULES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for path in CORE.rglob("*.py")

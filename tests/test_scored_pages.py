@@ -6,6 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from semiprune_core import line
+from semiprune_core.evidence import EvidenceRequest, kept_for
+from semiprune_core.progress import Collected
 from tests.scored_projects import add_pseudo, make_pool, make_scored
 
 MAIN = str(Path(__file__).resolve().parents[1] / "pages" / "main.py")
@@ -83,3 +85,18 @@ def test_every_method_has_its_controls(workspace, tmp_path, method):
     if [one for one in app.toggle if one.key == "select_own"]:
         app.toggle(key="select_own").set_value(True).run()
     assert not app.exception and not app.error
+
+
+def test_a_baseline_is_offered_once_its_evidence_is_there(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path, n=60)
+    app = opened("select", project)
+    assert "ZCore" not in app.selectbox(key="select_method").options
+    settings = {"encoder": "pixels", "n_samples": 100}
+    kept = kept_for("zcore", EvidenceRequest(project, Collected(), settings=settings))
+    app = opened("select", project)
+    shown = app.selectbox(key="select_method").options
+    assert "ZCore" in shown and shown.index("ZCore") > shown.index("Semi-DUAL+Beta") and "ELFS" not in shown
+    app.selectbox(key="select_method").set_value("zcore").run()
+    assert not app.exception and not app.error
+    next(button for button in app.button if button.label == "Build coreset").click().run()
+    assert not app.exception and project.latest("coreset").inputs["evidence"] == kept.artifact.hash

@@ -11,11 +11,16 @@ import streamlit as st
 from pages.parts import components, score_charts, urls
 from pages.parts import project as projects
 from pages.parts.text import literal
+from semiprune_core.artifacts import open_artifact
 from semiprune_core.dynamics import why_out_of_date
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.evidence import evidence_at_hand
+from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.labeling.events import MAX_ANNOTATOR
 from semiprune_core.labeling.review import correct_label
+from semiprune_core.methods import score_title
 from semiprune_core.pool import read_id, show_id
+from semiprune_core.records import FloatArray
 from semiprune_core.results import ScoreRun
 from semiprune_core.score_view import ScoreView, image_story, neighbours, open_view
 from semiprune_core.scores import SCORES
@@ -45,17 +50,39 @@ def tell_if_out_of_date(project: Project, scores: ScoreRun, *, what: str) -> boo
     return bool(reasons)
 
 
+def kept(project: Project) -> dict[str, EvidenceRun]:
+    """The baselines whose evidence is there, each opened once per artifact."""
+    return {
+        name: _kept(project.artifacts_folder, one.artifact.id, one.artifact.hash)
+        for name, one in evidence_at_hand(project).items()
+    }
+
+
+@functools.lru_cache(maxsize=16)
+def _kept(folder: Path, artifact_id: str, artifact_hash: str) -> EvidenceRun:
+    return EvidenceRun(open_artifact(folder / artifact_id))
+
+
 def items(
-    project: Project, seen: ScoreView, positions: Sequence[int], *, score: str | None = None, badge: str = ""
+    project: Project,
+    seen: ScoreView,
+    positions: Sequence[int],
+    *,
+    score: str | None = None,
+    values: FloatArray | None = None,
+    badge: str = "",
 ) -> list[components.Item]:
-    """Pictures with their label and, where asked, a score."""
+    """Pictures with their label and, where asked, a score: the view's own, or ``values`` (N,)."""
     labels = seen.labels
     found = []
     for position in positions:
         image_id = show_id(seen.pool.ids[position])
         wrong = seen.right is not None and seen.right[position] == 0
         source = "by a person" if labels.human_mask[position] else "pseudo-label"
-        note = source if score is None else f"{SHORT.get(score, SCORES.title(score))} {seen.table[score][position]:.3f}"
+        note = source
+        if score is not None:
+            value = (seen.table[score] if values is None else values)[position]
+            note = f"{SHORT.get(score) or score_title(score)} {value:.3f}"
         found.append(
             components.Item(
                 id=image_id,
@@ -68,9 +95,18 @@ def items(
     return found
 
 
-def row(project: Project, seen: ScoreView, positions: Sequence[int], *, key: str, score: str | None = None) -> None:
+def row(
+    project: Project,
+    seen: ScoreView,
+    positions: Sequence[int],
+    *,
+    key: str,
+    score: str | None = None,
+    values: FloatArray | None = None,
+) -> None:
     """One row of images; a click opens the image's story."""
-    opened = components.gallery(items(project, seen, positions, score=score), key=key, cell=88, one_row=True)
+    shown = items(project, seen, positions, score=score, values=values)
+    opened = components.gallery(shown, key=key, cell=88, one_row=True)
     if opened:
         open_story(project, seen, opened)
 

@@ -12,9 +12,17 @@ import pyarrow.parquet as pq
 
 from semiprune_core import files, jobs
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
-from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coresets, nesting
+from semiprune_core.coresets import (
+    OPTIONS,
+    CoresetRequest,
+    build_coresets,
+    has_own_evidence,
+    nesting,
+    own_evidence,
+)
 from semiprune_core.dynamics import submit_dynamics
 from semiprune_core.errors import InvalidSettingError, JobError, MissingStepError
+from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.exporting import FORMATS, Exported, ExportOptions, export_coreset, export_csv, hex_ids, options_for
 from semiprune_core.exporting.trees import WAYS
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
@@ -142,6 +150,11 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--same-annotation-budget", action="store_true", help="human labels are in first and count")
     parser.add_argument("--min-per-class", type=int, default=0, metavar="K", help="at least K of each class")
     parser.add_argument("--drop-duplicates", action="store_true", help="of equal pictures keep one at most")
+    parser.add_argument(
+        "--encoder", metavar="NAME", help="of a baseline: pixels, ssl, efficientnet_lite0, timm:..., ..."
+    )
+    parser.add_argument("--weights", metavar="FILE", help="of its encoder, as .safetensors")
+    parser.add_argument("--device", default="auto", help="where a baseline trains: auto (default), cpu, cuda:0, ...")
     parser.add_argument("--exact", action="store_true", help="leave texts as they are, also where they look like code")
 
 
@@ -171,7 +184,8 @@ def _select(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         gamma=args.gamma,
         **{name: getattr(args, name) for name in OPTIONS},
     )
-    runs = build_coresets(project, request, ratios, nested=args.nested, progress=console)
+    kept = _own_evidence(project, request, args, console)
+    runs = build_coresets(project, request, ratios, nested=args.nested, kept=kept, progress=console)
     made = [_selected(run, export_csv(project, run, exact=args.exact)) for run in runs]
     lines = [
         f"{one['coreset']}: {one['n_kept']:,} of {one['n_pool']:,} images kept. Written to {one['files']['kept']}."
@@ -180,6 +194,19 @@ def _select(args: argparse.Namespace, workspace: Workspace, console: Console) ->
     if args.ratios is None:
         return Outcome(made[0], lines[0])
     return Outcome({"coresets": made, "nesting": nesting(runs)}, "\n".join([*lines, nesting(runs)]))
+
+
+def _own_evidence(
+    project: Project, request: CoresetRequest, args: argparse.Namespace, console: Console
+) -> EvidenceRun | None:
+    """A baseline's evidence, made now where it is not there; None for the project's own methods."""
+    settings = {name: getattr(args, name) for name in ("encoder", "weights") if getattr(args, name)}
+    if not has_own_evidence(request.method):
+        if settings:
+            raise InvalidSettingError(f"--{next(iter(settings))} belongs to the baselines; {request.method} has none.")
+        return None
+    latest_scores(project)  # said before hours of work, not after
+    return own_evidence(project, request, console, device=args.device, settings=settings)
 
 
 def _selected(run: CoresetRun, exported: Exported) -> dict[str, Any]:

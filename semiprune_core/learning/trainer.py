@@ -21,6 +21,7 @@ from semiprune_core.learning.nets import build_net
 from semiprune_core.learning.optim import make_optimizer, momentum_tensors, restore_momentum, set_lr
 from semiprune_core.learning.sampling import WEIGHTS
 from semiprune_core.learning.settings import TrainingSettings
+from semiprune_core.settings import Settings
 
 T = TypeVar("T")
 
@@ -117,7 +118,7 @@ def cut(whole: slice, n_parts: int) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in zip(edges, edges[1:]) if b > a]
 
 
-def fingerprint(settings: TrainingSettings, images: Images, labels: np.ndarray, **more: Any) -> str:
+def fingerprint(settings: Settings, images: Images, labels: np.ndarray, **more: Any) -> str:
     """Which run this is: settings, seed, labels and the images (their shape and a few of them)."""
     rows = np.unique(np.linspace(0, len(images) - 1, 16).astype(int))
     return files.sha256_json(

@@ -19,6 +19,7 @@ from semiprune_core.checks import check_finite
 from semiprune_core.errors import UnknownNameError
 from semiprune_core.records import Coreset, Evidence, FloatArray
 from semiprune_core.registry import Registry
+from semiprune_core.scores import SCORES
 from semiprune_core.selection.base import SELECTORS
 from semiprune_core.selection.defaults import default_knobs
 from semiprune_core.selection.options import SelectionOptions, choose, knob_defaults
@@ -28,9 +29,11 @@ Scorer = Callable[..., FloatArray]
 
 @dataclass(frozen=True)
 class Method:
-    """A recipe. ``labels_from`` is ``pseudo`` (SSL pseudo-labels) or ``none``; ``knobs`` are those it fixes.
+    """A recipe; ``knobs`` are those it fixes.
 
-    ``evidence`` names who provides what it looks at (``evidence.PROVIDERS``).
+    ``labels_from`` says what it learned from: ``pseudo`` (SSL pseudo-labels), ``labeled`` (the human labels alone),
+    ``clusters`` (deep clustering), ``reference`` (a true label for every image) or ``none``. ``evidence`` names who
+    provides what it looks at (``evidence.PROVIDERS``).
     """
 
     selector: str
@@ -58,6 +61,14 @@ def needs_of(name: str) -> tuple[str, ...]:
         return tuple(facts["needs"])
     needs = SELECTORS.facts(method.selector)["needs"]
     return (method.score,) if method.score and len(needs) == 1 else tuple(needs)
+
+
+def score_title(name: str) -> str:
+    """A score's name for people, also of one that only a method has."""
+    if name in SCORES:
+        return SCORES.title(name)
+    found = (METHODS.facts(one).get("score_title") for one in METHODS if METHODS[one].score == name)
+    return str(next((title for title in found if title), name))
 
 
 def select_coreset(

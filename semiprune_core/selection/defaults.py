@@ -52,6 +52,9 @@ PAPER_BETA: dict[str, tuple[int, float]] = {  # Semi-DUAL+Beta: (T, c_D)
 PAPER_MIN_IMAGES, PAPER_MIN_EPOCHS = 8_000, 90
 SMALL_C_D, SMALL_C_D_RATIO = 5.0, 0.9
 SCORED_EPOCHS = 30  # T: the median of the paper's table
+BY_CUTOFF = ("semi_aum_cutoff", "semi_el2n", "semi_forgetting", "elfs", "elfs_self")
+BY_CUTOFF += ("cluster_el2n", "cluster_forgetting")
+BY_BETA = ("semi_dual_beta", "fully_supervised")
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ def paper_beta(dataset: str) -> tuple[int, float]:
 def default_knobs(method: str, n_images: int, pruning_ratio: float, n_epochs: int | None = None) -> Defaults:
     """What to use for ``method`` in a project that was never searched; ``n_epochs`` is the length of the scoring run.
 
-    A run of unknown length counts as short, which is the careful choice. Methods without such knobs get none.
+    A run of unknown length counts as short, which is the careful choice. Baselines that choose the same way start from
+    the same values. Methods without such knobs get none.
 
     >>> default_knobs("semi_aum_cutoff", 6_000, 0.7, 20).selector
     {'cutoff': 0.1}
@@ -98,14 +102,14 @@ def default_knobs(method: str, n_images: int, pruning_ratio: float, n_epochs: in
         if like_paper
         else "Careful values for a small pool or a short run; the paper tuned its own on larger ones."
     )
-    if method in ("semi_aum_cutoff", "semi_el2n", "semi_forgetting"):
+    if method in BY_CUTOFF:
         if like_paper:
             medians = np.median(np.array(list(PAPER_CUTOFFS.values())), axis=0)
             cutoff = _cutoff_at(tuple(medians.tolist()), pruning_ratio)
         else:
             cutoff = min(DEFAULT_CUTOFF, pruning_ratio)
         return Defaults({"cutoff": cutoff}, {}, why)
-    if method == "semi_dual_beta":
+    if method in BY_BETA:
         c_d = float(np.median([c_d for _, c_d in PAPER_BETA.values()])) if like_paper else _small_c_d(pruning_ratio)
         scored = None if n_epochs is None else min(SCORED_EPOCHS, n_epochs)
         return Defaults({"c_d": c_d}, {"dual_epochs": scored, "gamma": 1.0}, why)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError, UnknownNameError
-from semiprune_core.methods import METHODS, Method, needs_of, select_coreset
+from semiprune_core.methods import METHODS, Method, needs_of, score_title, select_coreset
 from semiprune_core.records import Evidence, coreset_size
 from semiprune_core.scores import SCORES
 
@@ -14,12 +14,38 @@ from semiprune_core.scores import SCORES
 @pytest.fixture
 def evidence():
     rng = np.random.default_rng(0)
-    scores = {name: rng.random(80) for name in SCORES}
+    own = {METHODS[name].score for name in METHODS} - {None, *SCORES}
+    scores = {name: rng.random(80) for name in (*SCORES, *sorted(own))}
     return Evidence(80, scores, mean_prob=scores["mean_prob"], features=rng.random((80, 3)))
 
 
 def test_the_papers_methods_are_there():
     assert {"semi_aum_cutoff", "semi_dual_beta", "semi_el2n", "semi_forgetting", "random"} <= set(METHODS)
+    assert {"fully_supervised", "prototypicality", "zcore", "elfs", "elfs_self"} <= set(METHODS)
+    assert {"cluster_el2n", "cluster_forgetting", "extrapolation_knn", "extrapolation_gnn"} <= set(METHODS)
+
+
+def test_a_score_has_a_title_wherever_it_comes_from():
+    assert (score_title("aum"), score_title("zcore"), score_title("odd")) == (SCORES.title("aum"), "Coverage", "odd")
+
+
+@pytest.mark.parametrize("name, score", [("zcore", "zcore"), ("prototypicality", "prototypicality")])
+def test_methods_by_features_keep_the_highest_of_their_own_score(name, score, evidence):
+    kept = select_coreset(evidence, name, pruning_ratio=0.75, seed=0).indices
+    assert kept.tolist() == np.argsort(-evidence.scores[score])[:20].tolist()
+
+
+@pytest.mark.parametrize("name", ["extrapolation_knn", "extrapolation_gnn"])
+def test_extrapolation_keeps_the_highest_dual(name, evidence):
+    kept = select_coreset(evidence, name, pruning_ratio=0.75, seed=0).indices
+    assert kept.tolist() == np.argsort(-evidence.scores["dual"])[:20].tolist()
+
+
+@pytest.mark.parametrize("baseline, own", [("elfs", "semi_aum_cutoff"), ("fully_supervised", "semi_dual_beta")])
+def test_a_baseline_with_the_same_selector_starts_from_the_same_knobs(baseline, own, evidence):
+    for ratio in (0.3, 0.9):
+        theirs, ours = (select_coreset(evidence, name, pruning_ratio=ratio, seed=0) for name in (baseline, own))
+        assert theirs.settings == ours.settings
 
 
 @pytest.mark.parametrize("name", list(METHODS))

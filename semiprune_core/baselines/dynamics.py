@@ -1,0 +1,142 @@
+"""A dynamics run for a baseline: the project's own training schedule on other labels, kept as evidence."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiprune_core import files
+from semiprune_core.errors import InvalidDataError
+from semiprune_core.evidence_store import EvidenceRun, find_evidence, opened
+from semiprune_core.learning.presets import supervised_preset
+from semiprune_core.learning.settings import SupervisedSettings
+from semiprune_core.progress import Progress
+from semiprune_core.records import IntArray
+from semiprune_core.results import write_trajectory
+from semiprune_core.scores import ScoreSettings, ScoreTable, compute_scores
+from semiprune_core.scoring import default_score_settings
+from semiprune_core.trajectory_store import TrajectoryWriter, open_trajectory
+from semiprune_core.workspace import Project
+
+if TYPE_CHECKING:
+    from semiprune_core.evidence import EvidenceRequest
+
+PROVIDER = "dynamics"
+FALLBACK = "quick"
+
+
+def training_of(project: Project, changes: Mapping[str, Any]) -> SupervisedSettings:
+    """The training of the project's latest dynamics run, so that a comparison is fair; else the preset ``quick``."""
+    latest = project.latest("trajectory")
+    said = (latest.settings.get("training") or {}) if latest is not None else {}
+    base = SupervisedSettings.from_json(said) if said else supervised_preset(FALLBACK)
+    return base.replace(**changes)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A progress that says which step of several this is."""
+
+    whole: Progress
+    name: str
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        self.whole.report(done, total, **{"stage": self.name, "unit": "steps", **facts})
+
+    def should_stop(self) -> bool:
+        return self.whole.should_stop()
+
+
+def dynamics_on(
+    request: EvidenceRequest,
+    labels: IntArray,
+    *,
+    n_classes: int,
+    training: SupervisedSettings,
+    of: str,
+    inputs: Mapping[str, str],
+) -> EvidenceRun:
+    """Train on the images of the pool that have a label (>= 0) in ``labels`` (N,), recording their trajectory.
+
+    ``of`` says in a word whose labels these are, ``inputs`` what they came from. The evidence holds the trajectory of
+    the M labeled images, ``places.npy`` (M,), and ``features.npy`` (N, D): the penultimate layer for the whole pool.
+    """
+    project = request.project
+    pool = project.pool()
+    said = {"provider": PROVIDER, "of": of, "training": training.to_json(), "n_classes": n_classes}
+    if known := find_evidence(project, said, inputs, request.seed):
+        return known
+    places = np.flatnonzero(labels >= 0)
+    if len(np.unique(labels[places])) < 2:
+        raise InvalidDataError("All images have one and the same label here, so there is nothing to learn from them.")
+
+    from semiprune_core.learning.device import choose_device
+    from semiprune_core.learning.images import Images
+    from semiprune_core.learning.predict import predict
+    from semiprune_core.learning.supervised_run import train_supervised
+
+    device = choose_device(request.device)
+    everything = pool.images()
+    images = everything if len(places) == len(pool) else np.asarray(everything[places])
+    with work_folder(request, of, said, inputs) as folder:
+        started = time.monotonic()
+        result = train_supervised(
+            images,
+            labels[places],
+            n_classes=n_classes,
+            settings=training,
+            seed=request.seed,
+            progress=Stage(request.progress, "training"),
+            device=device,
+            folder=folder / "checkpoints",
+            record=TrajectoryWriter(folder / "trajectory", training.epochs, len(places)),
+        )
+        seen, whole = (Images(one, device) for one in (images, everything))
+        whole.mean, whole.std = seen.mean, seen.std
+        features = np.empty((len(pool), result.net.n_features), dtype=np.float16)
+        predict(result.net, whole, features_out=features)
+        with project.draft("evidence", settings=said, inputs=inputs, seed=request.seed) as draft:
+            write_trajectory(draft, folder / "trajectory", result.history)
+            np.save(draft.path("places.npy"), places, allow_pickle=False)
+            np.save(draft.path("features.npy"), features, allow_pickle=False)
+            draft.device = str(device)
+            draft.facts["seconds"] = round(time.monotonic() - started, 1)
+    return opened(draft)
+
+
+@contextlib.contextmanager
+def work_folder(
+    request: EvidenceRequest, name: str, settings: Mapping[str, Any], inputs: Mapping[str, str]
+) -> Iterator[Path]:
+    """A place for one step's checkpoints, the same for the same work; it goes when the work is done.
+
+    Inside the caller's folder it outlives a stop and a kill; without one it is a temporary folder.
+    """
+    if request.folder is None:
+        with tempfile.TemporaryDirectory(prefix="semiprune-") as temporary:
+            yield Path(temporary)
+        return
+    mark = files.sha256_json({"settings": dict(settings), "inputs": dict(inputs), "seed": request.seed})[:12]
+    folder = request.folder / f"evidence-{name}-{mark}"
+    folder.mkdir(parents=True, exist_ok=True)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def score_settings(run: EvidenceRun, changes: Mapping[str, Any]) -> ScoreSettings:
+    """What a run of its length is scored with by default, and what was asked to differ."""
+    assert run.n_epochs is not None
+    return default_score_settings(run.n_epochs).replace(**changes)
+
+
+def scores_of(run: EvidenceRun, settings: ScoreSettings, progress: Progress) -> ScoreTable:
+    """The scores of a recorded run's M images."""
+    return compute_scores(open_trajectory(run.artifact.folder), settings=settings, progress=progress)

@@ -1,0 +1,68 @@
+"""Features of the pool for a baseline: computed once for each encoder and kept as evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from semiprune_core.baselines.settings import AUTO, EncoderSettings
+from semiprune_core.embeddings.encoders import named_encoder, packaged_encoder
+from semiprune_core.embeddings.features import FEATURES, checked
+from semiprune_core.embeddings.maps import MapSettings
+from semiprune_core.errors import InvalidDataError
+from semiprune_core.evidence_store import EvidenceRun, find_evidence, opened
+from semiprune_core.pool import Pool
+
+if TYPE_CHECKING:
+    from semiprune_core.evidence import EvidenceRequest
+
+PROVIDER = "features"
+SMALLEST_SIDE, LARGEST_SIDE = 64, 224
+
+
+def chosen_encoder(settings: EncoderSettings) -> str:
+    """What ``auto`` means on this machine; any other name stays."""
+    if settings.encoder != AUTO:
+        return settings.encoder
+    return packaged_encoder() or "pixels"
+
+
+def feature_settings(settings: EncoderSettings, pool: Pool) -> MapSettings:
+    """The same question as the Map page would ask it."""
+    name = chosen_encoder(settings)
+    if name in FEATURES and name != "pretrained":
+        return MapSettings(features=name, method="pca")
+    side = settings.encoder_size or min(max(2 * pool.images().shape[1], SMALLEST_SIDE), LARGEST_SIDE)
+    return MapSettings(
+        features="pretrained", method="pca", encoder=name, weights=settings.weights, encoder_size=int(side)
+    )
+
+
+def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> EvidenceRun:
+    """The features (N, D) of every image, as the evidence that keeps them (``features.npy``, float16).
+
+    Those of the project's own models lie in their artifacts already and are kept once more, with the input they are of:
+    the evidence then stands by itself.
+    """
+    project, pool = request.project, request.project.pool()
+    asked = feature_settings(settings, pool)
+    said = {"provider": PROVIDER, **{name: getattr(asked, name) for name in ("features", "encoder", "encoder_size")}}
+    if asked.features == "pretrained":  # costly: looked for before anything is computed
+        named = named_encoder(asked.encoder, asked.weights, guard=project.workspace.guard)
+        if known := find_evidence(project, said, {"pool": pool.hash, "weights": named.weights_hash}, None):
+            return known
+    found = FEATURES[asked.features](project, asked, request.progress)
+    inputs = {"pool": pool.hash, **found.inputs}
+    if known := find_evidence(project, said, inputs, None):
+        return known
+    values = checked(found, len(pool))
+    if len(values) != len(pool):
+        raise InvalidDataError(
+            f"There are features of {len(values):,} of {len(pool):,} images: the pool has grown since. Train again, or "
+            "choose another encoder."
+        )
+    with project.draft("evidence", settings=said, inputs=inputs) as draft:
+        np.save(draft.path("features.npy"), np.asarray(values, dtype=np.float16), allow_pickle=False)
+        draft.facts.update(n_images=len(values), n_dimensions=int(values.shape[1]))
+    return opened(draft)

@@ -1,0 +1,132 @@
+"""Score extrapolation by a graph network (Schmidt et al. 2025, arXiv:2506.09010; GCN: Kipf and Welling 2017).
+
+The images are the nodes of their k-nearest-neighbour graph, an edge weighs the root of exp(-distance). A node's input
+is its features beside the one-hot label of those that were labeled. Graph convolutions
+
+    H' = relu(D^-1/2 (A + I) D^-1/2 H W + b)
+
+learn the known scores by squared error; a tenth of the known images is held out, and the epoch with the lowest error
+on them counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from semiprune_core.baselines.extrapolate import closeness
+from semiprune_core.baselines.neighbours import nearest
+from semiprune_core.baselines.settings import GraphSettings
+from semiprune_core.learning import sampling
+from semiprune_core.learning.device import choose_device
+from semiprune_core.progress import Progress, Stopped
+from semiprune_core.records import FloatArray, IntArray
+
+HELD_OUT = 0.1
+
+
+def normalised_graph(places: IntArray, weights: FloatArray) -> sp.csr_array:
+    """D^-1/2 (A + I) D^-1/2 (N, N) of the graph that joins node i to ``places[i]`` with ``weights[i]``, both (N, k).
+
+    An edge counts in both directions, with the larger weight where both ends name it.
+    """
+    n, k = places.shape
+    one_way = sp.csr_array((weights.ravel(), (np.repeat(np.arange(n), k), places.ravel())), shape=(n, n))
+    both = one_way.maximum(one_way.T) + sp.eye_array(n, format="csr")
+    root = 1 / np.sqrt(both.sum(axis=1))
+    return (sp.diags_array(root) @ both @ sp.diags_array(root)).tocsr()
+
+
+class GraphNet(nn.Module):
+    """Graph convolutions of the given widths; dropout and ReLU between them."""
+
+    def __init__(self, widths: tuple[int, ...], dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, graph: Tensor) -> Tensor:
+        """(N, D) inputs and the (N, N) sparse graph to (N, S)."""
+        for number, layer in enumerate(self.layers):
+            x = graph @ F.linear(x, layer.weight) + layer.bias
+            if number < len(self.layers) - 1:
+                x = F.dropout(F.relu(x), self.dropout, self.training)
+        return x
+
+
+def extrapolate_graph(
+    values: np.ndarray,
+    known_idx: IntArray,
+    known: Mapping[str, FloatArray],
+    labels: IntArray,
+    *,
+    n_classes: int,
+    settings: GraphSettings,
+    seed: int,
+    progress: Progress,
+    device: str = "cpu",
+) -> dict[str, FloatArray]:
+    """Scores (N,) of all images with features ``values`` (N, D), from ``known`` scores (M,) at ``known_idx`` (M,).
+
+    ``labels`` (M,) are those of the known images. Known scores stay as they are.
+    """
+    n, on = len(values), choose_device(device)
+    rows = np.asarray(values, dtype=np.float32)
+    k = min(settings.n_neighbours, n - 1)
+    places, apart = nearest(rows, rows, k, itself=False, progress=progress)
+    graph = as_torch(normalised_graph(places, np.sqrt(closeness(apart)))).to(on)
+    one_hot = np.zeros((n, n_classes), dtype=np.float32)
+    one_hot[known_idx, labels] = 1
+    rows = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6)
+    inputs = torch.from_numpy(np.concatenate([one_hot, rows], axis=1)).to(on)
+
+    wanted = np.stack([np.asarray(column, dtype=np.float64) for column in known.values()], axis=1)  # (M, S)
+    mean, scale = wanted.mean(axis=0), np.maximum(wanted.std(axis=0), 1e-12)
+    target = torch.from_numpy(((wanted - mean) / scale).astype(np.float32)).to(on)
+    order = sampling.numpy_rng(seed, sampling.SPLIT).permutation(len(known_idx))
+    n_held = max(1, round(HELD_OUT * len(order))) if len(order) > 1 else 0
+    held, learned = (torch.from_numpy(part) for part in (order[:n_held], order[n_held:]))
+    place = torch.from_numpy(np.array(known_idx))  # a copy: the file's own memory cannot be written
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0]))
+        net = GraphNet((inputs.shape[1], *settings.hidden, target.shape[1]), settings.dropout).to(on)
+        optimizer = torch.optim.Adam(net.parameters(), lr=settings.lr)
+        lowest, best = np.inf, np.zeros((n, target.shape[1]))
+        for epoch in range(settings.epochs):
+            if progress.should_stop():
+                raise Stopped
+            net.train()
+            loss = F.mse_loss(net(inputs, graph)[place[learned]], target[learned])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            net.eval()
+            with torch.no_grad():
+                answer = net(inputs, graph)
+                judged = held if n_held else learned
+                error = float(F.mse_loss(answer[place[judged]], target[judged]))
+            if error < lowest:
+                lowest, best = error, answer.cpu().numpy().astype(np.float64)
+            progress.report(
+                epoch + 1, settings.epochs, unit="epochs", stage="graph", loss=round(float(loss.detach()), 4)
+            )
+    found = {}
+    for number, (name, column) in enumerate(known.items()):
+        found[name] = best[:, number] * scale[number] + mean[number]
+        found[name][known_idx] = column
+    return found
+
+
+def as_torch(graph: sp.csr_array) -> Tensor:
+    """A scipy CSR matrix as a sparse torch one."""
+    cells = graph.tocoo()
+    place = torch.from_numpy(np.stack([cells.row, cells.col]).astype(np.int64))
+    return torch.sparse_coo_tensor(
+        place, torch.from_numpy(cells.data.astype(np.float32)), cells.shape, check_invariants=True
+    ).coalesce()

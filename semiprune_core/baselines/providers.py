@@ -1,0 +1,359 @@
+"""The baselines' evidence: who is asked for which, how it is made, and that it is made once.
+
+Each maker is ``(request) -> EvidenceRun``: it finds evidence of the same inputs, settings and seed, or makes it. The
+costly steps on the way (features, an encoder, cluster labels, a dynamics run) are kept as evidence of their own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from semiprune_core.baselines.dynamics import dynamics_on, score_settings, scores_of, training_of, work_folder
+from semiprune_core.baselines.features import chosen_encoder, pool_features
+from semiprune_core.baselines.settings import (
+    BY_PROVIDER,
+    SCORER,
+    ClusterSettings,
+    ExtrapolationSettings,
+    GraphSettings,
+    HeadSettings,
+    PrototypeSettings,
+    ReferenceSettings,
+    SelfClusterSettings,
+    ZCoreSettings,
+    own_settings,
+    score_changes,
+)
+from semiprune_core.errors import MissingStepError
+from semiprune_core.evidence import PROVIDERS, EvidenceRequest
+from semiprune_core.evidence_store import EvidenceRun, complete_evidence, find_evidence, opened, write_evidence
+from semiprune_core.labeling import open_store
+from semiprune_core.learning.labels import check_labels
+from semiprune_core.learning.training import labels_on_pool
+from semiprune_core.pool import Pool
+from semiprune_core.records import Evidence, FloatArray, IntArray
+from semiprune_core.scores import ScoreSettings, ScoreTable
+
+Maker = Callable[[EvidenceRequest], EvidenceRun]
+
+
+def provide(name: str, *, title: str, about: str) -> Callable[[Maker], Maker]:
+    """Register a maker as a provider; the fact ``keep`` leads to the kept evidence itself."""
+
+    def add(make: Maker) -> Maker:
+        def provider(request: EvidenceRequest) -> Evidence:
+            return complete_evidence(make(request), request.project, request.project.pool())
+
+        PROVIDERS.register(name, title=title, about=about, keep=make)(provider)
+        return make
+
+    assert name in BY_PROVIDER
+    return add
+
+
+def keep_scores(
+    request: EvidenceRequest,
+    settings: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    make: Callable[[], tuple[ScoreTable, IntArray | None, dict[str, Any]]],
+) -> EvidenceRun:
+    """The evidence of these settings and inputs: found, or made from a table, labels and facts, and kept."""
+    if known := find_evidence(request.project, settings, inputs, request.seed):
+        return known
+    table, labels, facts = make()
+    with request.project.draft("evidence", settings=settings, inputs=inputs, seed=request.seed) as draft:
+        write_evidence(draft, request.project.pool(), table, labels)
+        draft.facts.update(facts)
+    return opened(draft)
+
+
+def n_classes_of(request: EvidenceRequest, pool: Pool, wanted: int = 0) -> int:
+    """How many classes there are: those asked for, else the project's, else the reference ones."""
+    found = wanted or len(open_store(request.project).snapshot().class_names) or len(pool.class_names)
+    if found < 2:
+        raise MissingStepError(
+            "It is not known how many classes there are. Add the classes on the Label page, or give n_clusters."
+        )
+    return found
+
+
+def one_column(name: str, values: FloatArray) -> ScoreTable:
+    return ScoreTable({name: np.asarray(values, dtype=np.float64)}, ScoreSettings(), len(values))
+
+
+# --- features alone ------------------------------------------------------------------------------------------------
+
+
+@provide("prototype_scores", title="Distance to prototypes", about="k-means on features of the pool.")
+def prototype_scores(request: EvidenceRequest) -> EvidenceRun:
+    from semiprune_core.baselines.prototypes import prototypicality
+
+    settings = own_settings(PrototypeSettings, request.settings)
+    pool = request.project.pool()
+    n_clusters = n_classes_of(request, pool, settings.n_clusters)
+    features = pool_features(request, settings)
+
+    def make() -> tuple[ScoreTable, None, dict[str, Any]]:
+        values = features.array("features")
+        found = prototypicality(values, n_clusters=n_clusters, seed=request.seed, n_starts=settings.n_starts)
+        return one_column("prototypicality", found), None, {"encoder": chosen_encoder(settings)}
+
+    said = {"provider": "prototype_scores", "n_clusters": n_clusters, "n_starts": settings.n_starts}
+    return keep_scores(request, said, {"pool": pool.hash, "features": features.artifact.hash}, make)
+
+
+@provide("zcore_scores", title="Coverage and redundancy", about="Sampled subspaces of the pool's features.")
+def zcore_scores(request: EvidenceRequest) -> EvidenceRun:
+    from semiprune_core.baselines import zcore
+
+    settings = own_settings(ZCoreSettings, request.settings)
+    pool = request.project.pool()
+    features = pool_features(request, settings)
+    settings = settings.replace(n_samples=zcore.n_samples_for(len(pool), settings))
+
+    def make() -> tuple[ScoreTable, None, dict[str, Any]]:
+        rng = np.random.default_rng(request.seed)
+        found = zcore.zcore_scores(features.array("features"), settings=settings, rng=rng, progress=request.progress)
+        return one_column("zcore", found), None, {"encoder": chosen_encoder(settings)}
+
+    own = ("n_samples", "subspace", "n_redundant", "exponent", "random_start")
+    said = {"provider": "zcore_scores", **{name: getattr(settings, name) for name in own}}
+    return keep_scores(request, said, {"pool": pool.hash, "features": features.artifact.hash}, make)
+
+
+# --- other labels, same training -----------------------------------------------------------------------------------
+
+
+def scores_on(
+    request: EvidenceRequest,
+    provider: str,
+    labels: IntArray,
+    *,
+    n_classes: int,
+    training: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    facts: Mapping[str, Any],
+) -> EvidenceRun:
+    """Scores from a dynamics run on ``labels`` (N,), one for every image."""
+    schedule = training_of(request.project, training)
+    run = dynamics_on(request, labels, n_classes=n_classes, training=schedule, of=provider, inputs=inputs)
+    scoring = score_settings(run, score_changes(request.settings))
+
+    def make() -> tuple[ScoreTable, IntArray, dict[str, Any]]:
+        return scores_of(run, scoring, request.progress), labels, {"n_epochs": run.n_epochs, **facts}
+
+    said = {"provider": provider, "scores": scoring.to_json()}
+    return keep_scores(request, said, {"pool": inputs["pool"], "dynamics": run.artifact.hash}, make)
+
+
+@provide("reference_scores", title="Scores on reference labels", about="A dynamics run on the pool's own labels.")
+def reference_scores(request: EvidenceRequest) -> EvidenceRun:
+    settings = own_settings(ReferenceSettings, request.settings)
+    pool = request.project.pool()
+    labels = pool.reference_labels
+    n_known = int((labels >= 0).sum())
+    if n_known < len(pool) or len(pool.class_names) < 2:
+        raise MissingStepError(
+            f"This method learns from reference labels, and {n_known:,} of {len(pool):,} images came with one. "
+            "Import the pool with a label for every image, or choose a method that needs fewer."
+        )
+    return scores_on(
+        request,
+        "reference_scores",
+        labels,
+        n_classes=len(pool.class_names),
+        training=settings.training,
+        inputs={"pool": pool.hash},
+        facts={},
+    )
+
+
+def cluster_labels(
+    request: EvidenceRequest, features: EvidenceRun, n_clusters: int, settings: HeadSettings
+) -> EvidenceRun:
+    """Deep-clustering labels of the pool by these features, kept as evidence of their own (``labels.npy``)."""
+    project, pool = request.project, request.project.pool()
+    said = {"provider": "clusters", "n_clusters": n_clusters, "heads": settings.to_json()}
+    inputs = {"pool": pool.hash, "features": features.artifact.hash}
+    if known := find_evidence(project, said, inputs, request.seed):
+        return known
+    from semiprune_core.baselines.temi import cluster
+
+    started = time.monotonic()
+    with work_folder(request, "clusters", said, inputs) as folder:
+        found = cluster(
+            features.array("features"),
+            n_clusters=n_clusters,
+            settings=settings,
+            seed=request.seed,
+            progress=request.progress,
+            device=request.device,
+            folder=folder,
+        )
+    with project.draft("evidence", settings=said, inputs=inputs, seed=request.seed) as draft:
+        np.save(draft.path("labels.npy"), found.labels.astype(np.int32), allow_pickle=False)
+        np.save(draft.path("confidence.npy"), found.confidence.astype(np.float32), allow_pickle=False)
+        counts = np.bincount(found.labels, minlength=n_clusters)
+        draft.device = request.device
+        draft.facts.update(
+            losses=[round(float(loss), 4) for loss in found.losses],
+            best=found.best,
+            cluster_counts=counts.tolist(),
+            seconds=round(time.monotonic() - started, 1),
+        )
+    return opened(draft)
+
+
+def clustered_scores(
+    request: EvidenceRequest,
+    provider: str,
+    features: EvidenceRun,
+    settings: ClusterSettings | SelfClusterSettings,
+    encoder: str,
+) -> EvidenceRun:
+    """Deep clustering on these features, then scores from a dynamics run on its labels."""
+    pool = request.project.pool()
+    n_clusters = n_classes_of(request, pool, settings.n_clusters)
+    clusters = cluster_labels(request, features, n_clusters, settings.clustering())
+    labels = clusters.labels()
+    assert labels is not None
+    return scores_on(
+        request,
+        provider,
+        labels,
+        n_classes=n_clusters,
+        training=settings.training,
+        inputs={"pool": pool.hash, "clusters": clusters.artifact.hash},
+        facts={"encoder": encoder},
+    )
+
+
+@provide("cluster_scores", title="Scores on clusters", about="Deep clustering of features, then a dynamics run on it.")
+def cluster_scores(request: EvidenceRequest) -> EvidenceRun:
+    settings = own_settings(ClusterSettings, request.settings)
+    features = pool_features(request, settings)
+    return clustered_scores(request, "cluster_scores", features, settings, chosen_encoder(settings))
+
+
+@provide(
+    "self_cluster_scores",
+    title="Scores on clusters of an own encoder",
+    about="An encoder learned on the pool without labels, deep clustering on it, then a dynamics run.",
+)
+def self_cluster_scores(request: EvidenceRequest) -> EvidenceRun:
+    settings = own_settings(SelfClusterSettings, request.settings)
+    return clustered_scores(request, "self_cluster_scores", self_features(request, settings), settings, "swav")
+
+
+def self_features(request: EvidenceRequest, settings: SelfClusterSettings) -> EvidenceRun:
+    """Features of an encoder trained on the pool itself, kept as evidence."""
+    project, pool = request.project, request.project.pool()
+    said = {"provider": "self_encoder", "swav": settings.encoder_training().to_json()}
+    inputs = {"pool": pool.hash}
+    if known := find_evidence(project, said, inputs, request.seed):
+        return known
+    from semiprune_core.baselines.swav import train_encoder
+
+    started = time.monotonic()
+    with work_folder(request, "encoder", said, inputs) as folder:
+        values = train_encoder(
+            pool.images(),
+            settings=settings.encoder_training(),
+            seed=request.seed,
+            progress=request.progress,
+            device=request.device,
+            folder=folder,
+        )
+    with project.draft("evidence", settings=said, inputs=inputs, seed=request.seed) as draft:
+        np.save(draft.path("features.npy"), values, allow_pickle=False)
+        draft.device = request.device
+        draft.facts.update(
+            n_images=len(values), n_dimensions=int(values.shape[1]), seconds=round(time.monotonic() - started, 1)
+        )
+    return opened(draft)
+
+
+# --- scores carried on from the labeled subset ---------------------------------------------------------------------
+
+
+def extrapolated(
+    request: EvidenceRequest,
+    provider: str,
+    settings: ExtrapolationSettings,
+    carry: Callable[[np.ndarray, IntArray, Mapping[str, FloatArray], IntArray, int], dict[str, FloatArray]],
+    own: Mapping[str, Any],
+) -> EvidenceRun:
+    """Score the labeled images by a dynamics run on them alone, and ``carry`` the scores to all others."""
+    project, pool = request.project, request.project.pool()
+    snapshot = open_store(project).snapshot()
+    labels = labels_on_pool(snapshot, pool).learned
+    check_labels(labels, len(pool), snapshot.class_names)
+    n_classes = len(snapshot.class_names)
+    run = dynamics_on(
+        request,
+        labels,
+        n_classes=n_classes,
+        training=training_of(project, settings.training),
+        of="labeled",
+        inputs={"pool": pool.hash, "labels": snapshot.hash},
+    )
+    source = run if settings.encoder == SCORER else pool_features(request, settings)
+    scoring = score_settings(run, score_changes(request.settings))
+
+    def make() -> tuple[ScoreTable, None, dict[str, Any]]:
+        table = scores_of(run, scoring, request.progress)
+        places = np.asarray(run.array("places"))
+        found = carry(np.asarray(source.array("features")), places, table.columns, labels[places], n_classes)
+        found["mean_prob"] = np.clip(found["mean_prob"], 0, 1)  # a probability stays one
+        facts = {"n_epochs": run.n_epochs, "encoder": chosen_encoder(settings), "n_labeled": len(places)}
+        return ScoreTable(found, table.settings, len(pool)), None, facts
+
+    said = {"provider": provider, **own, "scores": scoring.to_json()}
+    inputs = {"pool": pool.hash, "dynamics": run.artifact.hash, "features": source.artifact.hash}
+    return keep_scores(request, said, inputs, make)
+
+
+@provide("knn_scores", title="Scores carried by neighbours", about="Scores of the labeled images, averaged for others.")
+def knn_scores(request: EvidenceRequest) -> EvidenceRun:
+    from semiprune_core.baselines.extrapolate import extrapolate_knn
+
+    settings = own_settings(ExtrapolationSettings, request.settings)
+    return extrapolated(
+        request,
+        "knn_scores",
+        settings,
+        lambda values, places, known, labels, n_classes: extrapolate_knn(
+            values, places, known, k=settings.n_neighbours, progress=request.progress
+        ),
+        {"n_neighbours": settings.n_neighbours},
+    )
+
+
+@provide("graph_scores", title="Scores carried by a graph network", about="A graph network learns the known scores.")
+def graph_scores(request: EvidenceRequest) -> EvidenceRun:
+    settings = own_settings(GraphSettings, request.settings)
+
+    def carry(
+        values: np.ndarray, places: IntArray, known: Mapping[str, FloatArray], labels: IntArray, n_classes: int
+    ) -> dict[str, FloatArray]:
+        from semiprune_core.baselines.graph import extrapolate_graph
+
+        return extrapolate_graph(
+            values,
+            places,
+            known,
+            labels,
+            n_classes=n_classes,
+            settings=settings,
+            seed=request.seed,
+            progress=request.progress,
+            device=request.device,
+        )
+
+    own = {"n_neighbours": settings.n_neighbours, "hidden": list(settings.hidden)}
+    own |= {name: getattr(settings, name) for name in ("dropout", "lr", "epochs")}
+    return extrapolated(request, "graph_scores", settings, carry, own)

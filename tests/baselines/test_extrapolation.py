@@ -1,0 +1,102 @@
+"""Scores carried from the labeled images to the others: by neighbours, and by a graph network."""
+
+import numpy as np
+import pytest
+import torch
+
+from semiprune_core.baselines import graph
+from semiprune_core.baselines.extrapolate import extrapolate_knn
+from semiprune_core.baselines.settings import GraphSettings
+from semiprune_core.progress import Collected, Stopped
+
+
+def test_neighbours_give_the_weighted_mean_and_known_scores_stay():
+    values = np.array([[0.0], [1.0], [3.0], [9.0]])
+    found = extrapolate_knn(values, np.array([0, 2]), {"dual": np.array([1.0, 5.0])}, k=2)["dual"]
+    assert found[[0, 2]].tolist() == [1.0, 5.0]
+    apart = np.array([[1.0, 2.0], [9.0, 6.0]])  # of images 1 and 3 to the known ones
+    weight = np.exp(-apart / apart.mean())
+    np.testing.assert_allclose(found[[1, 3]], (weight * [1.0, 5.0]).sum(1) / weight.sum(1), rtol=1e-5)
+
+
+def test_neighbours_equal_a_slow_twin():
+    rng = np.random.default_rng(0)
+    values, known_idx = rng.normal(size=(40, 4)), rng.permutation(40)[:12]
+    known = {"aum": rng.normal(size=12), "dual": rng.random(12)}
+    found = extrapolate_knn(values, known_idx, known, k=3)
+    rest = [i for i in range(40) if i not in known_idx]
+    apart = np.array([[np.linalg.norm(values[i] - values[j]) for j in known_idx] for i in rest])
+    near = np.argsort(apart, axis=1)[:, :3]
+    scale = np.take_along_axis(apart, near, 1).mean()
+    for name, scores in known.items():
+        for row, i in enumerate(rest):
+            weight = [np.exp(-apart[row, j] / scale) for j in near[row]]
+            wanted = sum(w * scores[j] for w, j in zip(weight, near[row])) / sum(weight)
+            assert found[name][i] == pytest.approx(wanted, rel=1e-4)
+
+
+def test_with_fewer_known_images_than_neighbours_all_of_them_count():
+    found = extrapolate_knn(np.zeros((3, 2)), np.array([0, 1]), {"dual": np.array([1.0, 3.0])}, k=20)
+    assert found["dual"].tolist() == [1.0, 3.0, 2.0]
+    whole = extrapolate_knn(np.zeros((2, 2)), np.array([1, 0]), {"dual": np.array([1.0, 3.0])}, k=1)
+    assert whole["dual"].tolist() == [3.0, 1.0]
+
+
+def dense_graph(places, weights):
+    """D^-1/2 (A + I) D^-1/2, cell by cell."""
+    n = len(places)
+    a = np.zeros((n, n))
+    for i in range(n):
+        for j, w in zip(places[i], weights[i]):
+            a[i, j] = a[j, i] = max(a[i, j], a[j, i], w)
+    a += np.eye(n)
+    degree = a.sum(1)
+    return a / np.sqrt(np.outer(degree, degree))
+
+
+def test_a_graph_convolution_equals_its_dense_twin():
+    rng = np.random.default_rng(0)
+    places = np.array([rng.permutation([j for j in range(9) if j != i])[:3] for i in range(9)])
+    weights = rng.random((9, 3))
+    sparse = graph.normalised_graph(places, weights)
+    dense = dense_graph(places, weights)
+    np.testing.assert_allclose(sparse.toarray(), dense, atol=1e-12)
+    net = graph.GraphNet((4, 5, 2), dropout=0.5).eval()
+    x = rng.normal(size=(9, 4)).astype(np.float32)
+    with torch.no_grad():
+        found = net(torch.from_numpy(x), graph.as_torch(sparse)).numpy()
+    first, second = (layer for layer in net.layers)
+    hidden = np.maximum(dense @ x @ first.weight.detach().numpy().T + first.bias.detach().numpy(), 0)
+    wanted = dense @ hidden @ second.weight.detach().numpy().T + second.bias.detach().numpy()
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_a_graph_network_learns_that_one_side_is_harder():
+    rng = np.random.default_rng(0)
+    side = np.arange(80) % 2
+    values = rng.normal(0, 0.2, (80, 3)) + side[:, None]
+    known_idx = rng.permutation(80)[:24]
+    known = {"dual": 0.1 + 0.3 * side[known_idx] + rng.normal(0, 0.01, 24), "aum": -side[known_idx].astype(float)}
+    settings = GraphSettings(n_neighbours=5, hidden=(16,), epochs=60)
+
+    def run(seed):
+        return graph.extrapolate_graph(
+            values, known_idx, known, side[known_idx], n_classes=2, settings=settings, seed=seed, progress=Collected()
+        )
+
+    found = run(0)
+    rest = np.setdiff1d(np.arange(80), known_idx)
+    assert found["dual"][rest][side[rest] == 1].min() > found["dual"][rest][side[rest] == 0].max()
+    np.testing.assert_array_equal(found["aum"][known_idx], known["aum"])
+    np.testing.assert_array_equal(found["dual"], run(0)["dual"])
+    with pytest.raises(Stopped):
+        graph.extrapolate_graph(
+            values,
+            known_idx,
+            known,
+            side[known_idx],
+            n_classes=2,
+            settings=settings,
+            seed=0,
+            progress=Collected(3),
+        )

@@ -1,0 +1,59 @@
+"""Prototypicality, and the neighbours that several baselines look for."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import NearestNeighbors
+
+from semiprune_core.baselines import neighbours
+from semiprune_core.baselines.prototypes import prototypicality, to_nearest
+from semiprune_core.errors import InvalidDataError, InvalidSettingError
+from semiprune_core.progress import Collected, Stopped
+
+
+def test_the_image_between_two_clusters_is_the_least_prototypical():
+    rng = np.random.default_rng(0)
+    directions = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    values = np.concatenate(
+        [directions[0] + rng.normal(0, 0.01, (20, 3)), directions[1] + rng.normal(0, 0.01, (20, 3))]
+    )
+    values = np.concatenate([values * rng.uniform(1, 9, (40, 1)), [[1.0, 1.0, 0.0]]])  # lengths do not matter
+    scores = prototypicality(values, n_clusters=2, seed=0)
+    assert scores.argmax() == 40 and scores[:40].max() < 0.01 < scores[40]
+    np.testing.assert_array_equal(scores, prototypicality(values, n_clusters=2, seed=0))
+
+
+def test_the_distance_is_the_cosine_one_to_the_nearest_centroid():
+    rng = np.random.default_rng(1)
+    rows, centroids = rng.normal(size=(30, 6)), rng.normal(size=(4, 6))
+    slow = [min(1 - row @ one / (np.linalg.norm(row) * np.linalg.norm(one)) for one in centroids) for row in rows]
+    np.testing.assert_allclose(to_nearest(rows, centroids), slow, atol=1e-6)
+
+
+def test_more_clusters_than_images_are_refused():
+    with pytest.raises(InvalidDataError, match="3 images for 4 clusters"):
+        prototypicality(np.eye(3), n_clusters=4, seed=0)
+
+
+@pytest.mark.parametrize("itself", [True, False])
+def test_neighbours_equal_scikit_learns(itself, monkeypatch):
+    monkeypatch.setattr(neighbours, "CELLS", 200)  # several blocks
+    values = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32)
+    places, apart = neighbours.nearest(values, values, 5, itself=itself)
+    model = NearestNeighbors(n_neighbors=5).fit(values)
+    wanted_apart, wanted = model.kneighbors(values if itself else None)
+    np.testing.assert_array_equal(places, wanted)
+    np.testing.assert_allclose(apart, wanted_apart, atol=2e-3)
+
+
+def test_neighbours_of_nobody_else_are_refused_and_a_stop_is_honoured():
+    values = np.eye(3)
+    with pytest.raises(InvalidSettingError, match="k must be"):
+        neighbours.nearest(values, values, 3, itself=False)
+    with pytest.raises(Stopped):
+        neighbours.nearest(values, values, 1, progress=Collected(0, [{"done": 0}]))
+
+
+def test_a_row_of_zeros_has_no_direction_and_does_no_harm():
+    np.testing.assert_allclose(
+        neighbours.unit_length(np.array([[0.0, 0.0], [3.0, 4.0]])), [[0, 0], [0.6, 0.8]], rtol=1e-6
+    )

@@ -1,0 +1,272 @@
+"""The baselines' evidence in a project: made once, found again, apart from the line, and good for a coreset."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from torchvision.models import resnet18
+
+from semiprune_core.cli import main
+from semiprune_core.coresets import CoresetRequest, build_coreset, more_ratios, own_evidence
+from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError
+from semiprune_core.evidence import (
+    PROVIDERS,
+    EvidenceRequest,
+    evidence_at_hand,
+    evidence_for,
+    keeper,
+    kept_for,
+)
+from semiprune_core.exporting import export_csv
+from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.learning.settings import SupervisedSettings
+from semiprune_core.methods import METHODS, needs_of
+from semiprune_core.pool import PoolSettings
+from semiprune_core.progress import Collected, Stopped
+from semiprune_core.results import latest_scores
+from semiprune_core.score_view import open_view
+from semiprune_core.select_view import preview
+from semiprune_core.sources.base import SourceSpec
+from semiprune_core.verify import first_difference, verify
+from semiprune_core.workspace import Workspace
+from tests.scored_projects import make_pool, make_scored
+from tests.support.pseudo_runs import label_share
+
+BASELINES = [name for name in METHODS if keeper(name) is not None]
+QUICK = {
+    "encoder": "pixels",
+    "training": {"epochs": 3, "batch_size": 32},
+    "heads": {"n_heads": 2, "epochs": 3, "hidden": 8, "bottleneck": 4, "n_components": 8, "batch_size": 64},
+    "swav": {"epochs": 1, "batch_size": 64, "n_prototypes": 6, "hidden": 8, "projection": 4},
+    "n_samples": 200,
+    "epochs": 5,
+    "hidden": (8,),
+    "window": 2,
+}
+"""Settings of all of them at once, each takes its own."""
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMIPRUNE_ROOTS", str(tmp_path))
+    return Workspace.open(tmp_path / "home")
+
+
+@pytest.fixture
+def project(workspace, tmp_path):
+    made = make_scored(workspace, tmp_path, n=80)
+    label_share(made, 0.4)
+    return made
+
+
+def request(project, **more):
+    return EvidenceRequest(project, more.pop("progress", None) or Collected(), settings=QUICK, **more)
+
+
+def test_every_baseline_of_the_issue_keeps_its_evidence():
+    assert set(BASELINES) == {
+        "fully_supervised",
+        "prototypicality",
+        "zcore",
+        "elfs",
+        "elfs_self",
+        "cluster_el2n",
+        "cluster_forgetting",
+        "extrapolation_knn",
+        "extrapolation_gnn",
+    }
+
+
+@pytest.mark.parametrize("method", {METHODS[name].evidence: name for name in BASELINES}.values())
+def test_evidence_is_made_once_found_again_and_never_taken_for_the_lines_own(method, project):
+    before = {kind: project.latest(kind).id for kind in ("pseudo", "trajectory", "scores")}
+    assert method not in evidence_at_hand(project)
+    first = kept_for(method, request(project))
+    n_made = len(project.artifacts("evidence"))
+    progress = Collected()
+    again = kept_for(method, request(project, progress=progress))
+    assert again.artifact.id == first.artifact.id and len(project.artifacts("evidence")) == n_made
+    assert not [one for one in progress.reports if one.get("unit") == "steps" or "loss" in one]
+    assert evidence_at_hand(project)[method].artifact.id == first.artifact.id
+    assert {kind: project.latest(kind).id for kind in before} == before
+
+    evidence = evidence_for(method, request(project))
+    assert evidence.n_images == 80 and set(needs_of(method)) <= {*evidence.scores, "mean_prob"}
+    assert evidence.human_mask is not None and evidence.labels is not None and evidence.duplicate_of is not None
+    assert first.artifact.inputs["pool"] == project.pool().hash
+    other = kept_for(method, request(project, seed=1))
+    assert other.artifact.id != first.artifact.id
+
+
+@pytest.mark.parametrize("method", ["zcore", "fully_supervised", "elfs"])
+def test_a_baselines_coreset_is_built_shown_exported_and_proven(method, project, tmp_path):
+    kept = kept_for(method, request(project))
+    asked = CoresetRequest(method=method, pruning_ratio=0.5)
+    run = build_coreset(project, asked)
+    assert run.artifact.inputs["evidence"] == kept.artifact.hash
+    assert build_coreset(project, asked).artifact.id == run.artifact.id
+    seen = preview(open_view(project, latest_scores(project)), asked, kept=kept)
+    np.testing.assert_array_equal(seen.coreset.indices, run.coreset().indices)
+    assert len(seen.values) == 80 and seen.borders
+    smaller = more_ratios(project, run, [0.8])[0]
+    assert smaller.artifact.inputs["evidence"] == kept.artifact.hash and smaller.artifact.facts["n_kept"] == 16
+
+    exported = export_csv(project, run)
+    found = verify(exported.kept, Collected())
+    assert first_difference(found) is None and kept.artifact.id in found
+    with open(kept.artifact.path("scores.parquet"), "ab") as file:
+        file.write(b"x")
+    assert "scores.parquet was changed" in first_difference(verify(exported.kept, Collected()))
+
+
+def test_options_count_human_labels_also_in_a_baselines_coreset(project):
+    kept_for("zcore", request(project))
+    run = build_coreset(project, CoresetRequest(method="zcore", pruning_ratio=0.5, keep_human=True))
+    human = np.load(project.latest("pseudo").path("human_mask.npy"))
+    assert run.coreset().mask[human].all() and run.artifact.facts["n_human"] == human.sum()
+
+
+def test_the_clusters_serve_three_scores_with_one_training(project):
+    made = {kept_for(name, request(project)).artifact.id for name in ("elfs", "cluster_el2n", "cluster_forgetting")}
+    assert len(made) == 1
+    kinds = [one.settings["provider"] for one in project.artifacts("evidence")]
+    assert sorted(kinds) == ["cluster_scores", "clusters", "dynamics", "features"]
+
+
+def test_other_score_settings_do_not_train_again(project):
+    first = kept_for("fully_supervised", request(project))
+    progress = Collected()
+    other = EvidenceRequest(project, progress, settings={**QUICK, "gamma": 0.5})
+    again = kept_for("fully_supervised", other)
+    assert again.artifact.id != first.artifact.id and not [one for one in progress.reports if "loss" in one]
+    assert again.table().settings.gamma == 0.5 and again.table().settings.window == 2
+    assert not np.array_equal(again.table()["dual"], first.table()["dual"])
+
+
+def test_the_schedule_is_that_of_the_projects_own_dynamics_run(project):
+    schedule = {"epochs": 4, "batch_size": 16, "net": "compact", "lr": 0.05}
+    latest = project.latest("trajectory")
+    said = json.loads((latest.folder / "manifest.json").read_text())
+    said["settings"] = {"preset": "custom", "training": SupervisedSettings(**schedule).to_json()}
+    (latest.folder / "manifest.json").write_text(json.dumps(said))
+    kept = kept_for("fully_supervised", EvidenceRequest(project, Collected(), settings={"window": 2}))
+    assert kept.n_epochs == 4
+    dynamics = next(one for one in project.artifacts("evidence") if one.settings["provider"] == "dynamics")
+    assert {name: dynamics.settings["training"][name] for name in schedule} == schedule
+
+
+def test_a_stopped_training_goes_on_in_the_same_folder(project, tmp_path):
+    whole = kept_for("fully_supervised", request(project))
+    plain = whole.table()["aum"]
+    for artifact in project.artifacts("evidence"):
+        shutil.rmtree(artifact.folder)
+    with pytest.raises(Stopped):
+        kept_for("fully_supervised", request(project, progress=Collected(4), folder=tmp_path / "work"))
+    assert not project.artifacts("evidence") and list((tmp_path / "work").iterdir())
+    progress = Collected()
+    again = kept_for("fully_supervised", request(project, progress=progress, folder=tmp_path / "work"))
+    assert progress.reports[0]["done"] >= 4
+    np.testing.assert_array_equal(again.table()["aum"], plain)
+    assert not list((tmp_path / "work").iterdir())
+
+
+def test_fully_supervised_asks_for_a_label_of_every_image(workspace, tmp_path):
+    np.savez(tmp_path / "bare.npz", images=np.random.default_rng(0).integers(0, 255, (12, 28, 28), dtype=np.uint8))
+    project = workspace.create("Bare")
+    settings = ImportSettings(
+        source=SourceSpec("npz", str(tmp_path / "bare.npz")).to_json(),
+        pool=PoolSettings(size=28, channels=1).to_json(),
+        n_workers=1,
+    )
+    import_source(project, settings, Collected())
+    project = workspace.project(project.name)
+    with pytest.raises(MissingStepError, match="0 of 12 images came with one"):
+        kept_for("fully_supervised", request(project))
+    with pytest.raises(MissingStepError, match="how many classes"):
+        kept_for("elfs", request(project))
+    with pytest.raises(InvalidDataError, match="at least two classes"):
+        kept_for("extrapolation_knn", request(project))
+
+
+def test_extrapolation_keeps_the_scores_of_the_labeled_images_and_follows_new_labels(workspace, tmp_path):
+    project = make_pool(workspace, tmp_path, n=80)
+    label_share(project, 0.4)
+    kept = kept_for("extrapolation_knn", request(project))
+    dynamics = next(one for one in project.artifacts("evidence") if one.settings["provider"] == "dynamics")
+    places = np.load(dynamics.path("places.npy"))
+    assert len(places) == kept.artifact.facts["n_labeled"] == 32 and dynamics.facts["n_images"] == 32
+    dual = kept.table()["dual"]
+    rest = np.setdiff1d(np.arange(80), places)
+    assert dual[places].min() <= dual[rest].min() and dual[rest].max() <= dual[places].max()
+    evidence = evidence_for("extrapolation_knn", request(project))
+    assert evidence.labels is None and evidence.human_mask.sum() == 32  # no model was trained here
+    label_share(project, 0.1, seed=5)
+    assert kept_for("extrapolation_knn", request(project)).artifact.id != kept.artifact.id
+
+
+def test_settings_that_nobody_has_are_refused_with_a_hint(project):
+    with pytest.raises(InvalidSettingError, match="No evidence has a setting 'encodre'. Did you mean 'encoder'"):
+        kept_for("zcore", EvidenceRequest(project, Collected(), settings={"encodre": "pixels"}))
+    with pytest.raises(InvalidSettingError, match="An encoder is named"):
+        kept_for("zcore", EvidenceRequest(project, Collected(), settings={"encoder": "odd:thing"}))
+
+
+def test_features_follow_the_weights_file_and_are_computed_once(project, tmp_path):
+    path = tmp_path / "net.safetensors"
+    settings = {"encoder": "torchvision:resnet18", "weights": str(path), "encoder_size": 32, "n_clusters": 3}
+
+    def made(seed):
+        torch.manual_seed(seed)
+        save_file(resnet18(num_classes=2).state_dict(), path)
+        progress = Collected()
+        run = kept_for("prototypicality", EvidenceRequest(project, progress, settings=settings))
+        return run.artifact.inputs["features"], [one for one in progress.reports if one.get("stage") == "features"]
+
+    first, computed = made(0)
+    assert computed and made(0) == (first, [])
+    other, computed = made(1)
+    assert other != first and computed
+
+
+def test_a_pool_that_grew_needs_its_evidence_anew(project, tmp_path):
+    kept_for("zcore", request(project))
+    np.savez(tmp_path / "more.npz", images=np.zeros((3, 28, 28), np.uint8), labels=np.zeros(3, int))
+    import_source(
+        project,
+        ImportSettings(
+            source=SourceSpec("npz", str(tmp_path / "more.npz")).to_json(),
+            pool=PoolSettings(size=28, channels=1).to_json(),
+            n_workers=1,
+        ),
+        Collected(),
+    )
+    assert not evidence_at_hand(project)
+
+
+def test_the_projects_own_methods_keep_nothing(project):
+    assert kept_for("semi_aum_cutoff", request(project)) is None and keeper("top") is None
+    other = EvidenceRequest(project, Collected(), settings={"encoder": "pixels"})  # a baseline's: not theirs
+    assert set(evidence_for("semi_dual_beta", other).scores) == set(latest_scores(project).names)
+
+
+def test_select_makes_the_evidence_in_the_foreground(project, capsys, monkeypatch):
+    monkeypatch.setattr("semiprune_core.commands.base.signal.signal", lambda *_: None)
+    home = ["--home", str(project.workspace.root)]
+    command = ["select", project.name, "--method", "prototypicality", "--ratio", "0.5", "--encoder", "pixels", "--json"]
+    assert main([*command, *home]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["n_kept"] == 40 and said["settings"]["method"] == "prototypicality"
+    kept = evidence_at_hand(project)["prototypicality"]
+    assert project.artifact(said["coreset"]).inputs["evidence"] == kept.artifact.hash
+    assert own_evidence(project, CoresetRequest(method="prototypicality")).artifact.id == kept.artifact.id
+    assert main(["select", project.name, "--ratio", "0.5", "--encoder", "pixels", *home]) != 0
+    assert "belongs to the baselines" in capsys.readouterr().err
+
+
+def test_every_provider_says_what_it_is():
+    for name in PROVIDERS:
+        facts = PROVIDERS.facts(name)
+        assert facts["title"] and facts["about"].endswith(".")

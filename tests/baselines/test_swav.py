@@ -1,0 +1,90 @@
+"""SwAV: balanced assignments, the swapped loss, and an encoder that learns something without labels."""
+
+import numpy as np
+import pytest
+import torch
+
+from semiprune_core.baselines.settings import SWAV, SwavSettings
+from semiprune_core.baselines.swav import sinkhorn, swapped_loss, train_encoder
+from semiprune_core.errors import InvalidDataError
+from semiprune_core.progress import Collected, Stopped
+
+
+def slow_sinkhorn(likeness, epsilon, rounds):
+    q = np.exp(likeness / epsilon)
+    for _ in range(rounds):
+        for k in range(q.shape[1]):
+            q[:, k] *= (len(q) / q.shape[1]) / q[:, k].sum()
+        for i in range(len(q)):
+            q[i] /= q[i].sum()
+    return q
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_sinkhorn_equals_scaling_rows_and_columns_in_turn(rounds):
+    likeness = np.random.default_rng(0).uniform(-1, 1, (12, 5))
+    found = sinkhorn(torch.from_numpy(likeness), epsilon=0.05, rounds=rounds).numpy()
+    np.testing.assert_allclose(found, slow_sinkhorn(likeness, 0.05, rounds), rtol=1e-8)
+    np.testing.assert_allclose(found.sum(1), 1)
+
+
+def test_many_rounds_balance_the_prototypes_even_when_all_images_look_alike():
+    likeness = torch.tensor([0.9, 0.1, 0.1, 0.1]).repeat(8, 1) + 0.01 * torch.randn(
+        8, 4, generator=torch.Generator().manual_seed(0)
+    )
+    found = sinkhorn(likeness, epsilon=0.05, rounds=50)
+    np.testing.assert_allclose(found.sum(0).numpy(), 2, atol=0.02)
+
+
+def test_each_view_predicts_the_other_ones_assignments():
+    rng = np.random.default_rng(0)
+    views = [torch.from_numpy(rng.uniform(-1, 1, (6, 4))) for _ in range(2)]
+    settings = SwavSettings(temperature=0.2, epsilon=0.1, rounds=2)
+    wanted = 0.0
+    for here, there in ((0, 1), (1, 0)):
+        target = slow_sinkhorn(views[there].numpy(), 0.1, 2)
+        logits = views[here].numpy() / 0.2
+        logs = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+        wanted += -(target * logs).sum(1).mean() / 2
+    assert swapped_loss((views[0], views[1]), settings).item() == pytest.approx(wanted)
+
+
+def bars(n=64):
+    rng = np.random.default_rng(0)
+    labels = np.arange(n) % 2
+    images = rng.integers(0, 50, (n, 16, 16, 1), dtype=np.uint8)
+    images[labels == 0, :8] += 150
+    images[labels == 1, :, 7:9] += 150
+    return images, labels
+
+
+SMALL = SwavSettings(epochs=4, batch_size=32, n_prototypes=6, hidden=16, projection=8, lr=0.05, n_ops=0, cutout=0.0)
+
+
+def test_an_encoder_is_trained_without_labels_and_a_stopped_run_goes_on(tmp_path):
+    images, labels = bars()
+
+    def run(progress, folder):
+        return train_encoder(images, settings=SMALL, seed=0, progress=progress, folder=folder)
+
+    progress = Collected()
+    whole = run(progress, None)
+    assert whole.shape == (64, 128) and whole.dtype == np.float16 and np.isfinite(whole).all()
+    losses = [one["loss"] for one in progress.reports]
+    assert len(losses) == 8 and losses[-1] < losses[0]
+    rows = whole.astype(np.float64)
+    near = ((rows[:, None] - rows[None]) ** 2).sum(-1) + np.diag(np.full(64, np.inf))
+    assert (labels[near.argmin(1)] == labels).mean() > 0.95
+    with pytest.raises(Stopped):
+        run(Collected(3), tmp_path)
+    np.testing.assert_array_equal(run(Collected(), tmp_path), whole)
+
+
+def test_the_papers_preset_is_the_larger_one():
+    assert (SWAV["paper"].net, SWAV["paper"].epochs) == ("resnet50", 500)
+    assert SWAV["quick"].net == "compact"
+
+
+def test_a_handful_of_images_is_refused():
+    with pytest.raises(InvalidDataError, match="cannot be trained on 3 images"):
+        train_encoder(bars()[0][:3], settings=SMALL, seed=0, progress=Collected())
