@@ -12,17 +12,19 @@ from semiprune_core.paths import shown
 Scale = Callable[[float], float]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999933", "#332288", "#117733")
 """Told apart by people with every kind of colour vision (Okabe and Ito; beyond them Tol's muted set)."""
+ON_DARK = ("#4ea8de", "#f28e4b", "#2cc295", "#e39ac4", "#f2c14e", "#a5d8f3", "#d66f9c", "#c9c95c", "#9a8ee8", "#63c17e")
+"""The same order, lighter, for a dark background."""
 GREY, DASH = "#7a8585", "6 4"
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 WIDTH, HEIGHT = 760.0, 460.0
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 190.0, 18.0, 48.0
 
 
-def colours_of(view: EvaluationView) -> dict[str, str]:
+def colours_of(view: EvaluationView, *, on_dark: bool = False) -> dict[str, str]:
     """A colour for each method, Random grey."""
+    colours = ON_DARK if on_dark else COLOURS
     others = [method for method in view.methods if method != RANDOM]
-    found = {method: COLOURS[number % len(COLOURS)] for number, method in enumerate(others)}
-    return {RANDOM: GREY, **found}
+    return {RANDOM: GREY, **{method: colours[number % len(colours)] for number, method in enumerate(others)}}
 
 
 def symbols_of(view: EvaluationView) -> dict[str, str]:

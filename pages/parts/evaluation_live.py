@@ -1,0 +1,87 @@
+"""An evaluation while it runs, and one that did not come to its end: progress, numbers so far, stop, resume."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts import evaluation_result
+from pages.parts.text import count, duration, literal
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.evaluation_runs import of_job
+from semiprune_core.jobs import Job, JobStatus, states
+from semiprune_core.learning import training
+from semiprune_core.workspace import Project
+
+EVERY = 2.0
+
+
+@st.fragment(run_every=EVERY)
+def watch(project: Project, job: Job) -> None:
+    """The job until it ends; then the whole page runs once more and sees the result."""
+    status = job.status()
+    if status.is_over:
+        st.rerun()
+    evaluation = of_job(job)
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown(f"**{literal(job.title)}** :gray[{literal(evaluation.name)}]", width="content")
+            buttons(job, status)
+        if status.state == states.QUEUED:
+            st.progress(0.0, text="Waiting for its turn: another run uses the same device.")
+        else:
+            st.progress(status.fraction, text=_sentence(status))
+        evaluation_result.show(project, evaluation, key=f"live_{job.id}")
+
+
+def _sentence(status: JobStatus) -> str:
+    if status.stop_requested:
+        return "Stopping; trainings that have ended are kept"
+    if not status.total:
+        return "Starting: making what the methods look at"
+    parts = [f"{status.done:,} of {count(status.total, str(status.facts.get('unit', 'trainings')).rstrip('s'))}"]
+    if now := status.facts.get("doing") or status.facts.get("trial"):
+        parts.append(literal(str(now), 100))
+    if status.seconds_left is not None:
+        parts.append(f"{duration(status.seconds_left)} left")
+    return " · ".join(parts)
+
+
+def buttons(job: Job, status: JobStatus) -> None:
+    with st.container(horizontal=True, width="content"):
+        if not status.is_over and st.button(
+            "Stop", key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
+        ):
+            job.stop()
+            st.rerun(scope="fragment")
+        if status.is_resumable and st.button(
+            "Resume" if status.state != states.FAILED else "Retry",
+            key=f"resume_{job.id}",
+            icon=":material/play_arrow:",
+            type="primary",
+        ):
+            try:
+                with st.spinner("Resuming"):
+                    training.resume(job)
+            except SemiPruneError as error:
+                st.error(literal(str(error), 1000), icon=":material/error:")
+            else:
+                st.rerun()
+        with st.popover("Log", icon=":material/article:"):
+            st.code(job.log_tail(60) or "Nothing yet.", language=None)
+
+
+def broken(project: Project, job: Job) -> None:
+    """One that stopped on its way: why, what there is already, and the way on."""
+    status = job.status()
+    evaluation = of_job(job)
+    with st.container(border=True):
+        st.markdown(f"**{literal(job.title)}** :gray[{literal(evaluation.name)}]")
+        where = f"{status.done:,} of {count(status.total, 'training')} are done. " if status.total else ""
+        if status.state == states.FAILED:
+            st.error(f"It failed. {literal(status.message, 1000)}", icon=":material/error:")
+        elif status.state == states.LOST:
+            st.warning(f"It was interrupted. {literal(status.message, 1000)}", icon=":material/power_off:")
+        else:
+            st.info(f"Stopped. {where}It goes on from there.", icon=":material/pause_circle:")
+        buttons(job, status)
+        evaluation_result.show(project, evaluation, key=f"broken_{job.id}")
