@@ -166,7 +166,7 @@ def test_a_running_evaluation_shows_what_it_has(project):
     _, lease = unfinished(project, jobs.RUNNING, fake_trials().head(20), seconds_left=600.0)
     try:
         app = opened(project)
-        assert "At 30% pruning Semi-AUM+Cutoff keeps" in words(app)  # where it got so far
+        assert "At 50% pruning Semi-AUM+Cutoff reaches" in words(app)  # as far as it got
         assert html(app).count("–") > 0  # what has not been trained yet
         assert [button.label for button in app.button if button.label == "Stop"] == ["Stop"]
     finally:
