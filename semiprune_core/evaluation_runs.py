@@ -142,8 +142,8 @@ def seconds_per_image(project: Project, preset: str) -> float | None:
         settings = EvaluationSettings.from_json(artifact.settings)
         if settings.preset == preset:
             trials = EvaluationRun(artifact).trials()
-            seen = trials["n_train"].to_numpy(float) * epochs_of(settings)
-            found += (60 * trials["minutes"].to_numpy(float)[seen > 0] / seen[seen > 0]).tolist()
+            trained = trials[(trials["minutes"] > 0) & (trials["n_train"] > 0)]
+            found += (60 * trained["minutes"] / (trained["n_train"] * epochs_of(settings))).tolist()
     if found:
         return float(statistics.median(found))
     for job in jobs.list_jobs(project, "dynamics"):

@@ -56,12 +56,16 @@ class Difference:
 
 @dataclass(frozen=True)
 class Cell:
-    """One method at one ratio: its accuracies by seed, and what follows from them. ``minutes`` are per training."""
+    """One method at one ratio: its accuracies by seed, and what follows from them. ``minutes`` are of one training.
+
+    ``spent`` are those of all of them together; what shares its images with another trial is trained once.
+    """
 
     method: str
     pruning_ratio: float
     by_seed: Mapping[int, float]
     minutes: float
+    spent: float
     n_train: int
     notes: tuple[str, ...] = ()
     difference: Difference | None = None
@@ -149,7 +153,7 @@ class EvaluationView:
     def minutes(self) -> float:
         """All trainings together."""
         every = [*self.cells.values(), *([self.full] if self.full else [])]
-        return sum(cell.minutes * cell.n for cell in every)
+        return sum(cell.spent for cell in every)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -270,7 +274,8 @@ def view_of(
             by_seed={
                 int(seed): float(value) for seed, value in zip(group["seed"], group["test_accuracy"], strict=True)
             },
-            minutes=float(group["minutes"].mean()),
+            minutes=_minutes(group["minutes"]),
+            spent=float(group["minutes"].sum()),
             n_train=int(group["n_train"].iloc[-1]),
             notes=notes[method, ratio],
         )
@@ -283,6 +288,12 @@ def view_of(
     met = table.loc[table["method"] != FULL, "pruning_ratio"]
     columns = sorted({round(float(ratio), 6) for ratio in [*ratios, *met]} - {0.0})
     return EvaluationView(cells, full, tuple(order), tuple(columns), dict(titles or {}), frozenset(unranked))
+
+
+def _minutes(column: pd.Series) -> float:
+    """The mean of trainings that took time; a trial that shares its images with another one was not trained again."""
+    known = column.to_numpy(float)
+    return float(known[known > 0].mean()) if (known > 0).any() else 0.0
 
 
 def _compared(cell: Cell, found: Mapping[tuple[str, float], Cell], full: Cell | None) -> Cell:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ KNOWN = {
 }
 NAMED = {"imagenet": "imagenet1k", "tinyimagenet": "tiny-imagenet"}
 """How the paper's tables call them, where that differs."""
+ALSO = {"score_extrapolation": ("extrapolation_knn", "extrapolation_gnn")}
+"""Methods of ours that are one row of the paper, where their names differ."""
 
 
 @dataclass(frozen=True)
@@ -131,19 +133,17 @@ def paper_numbers(
         value, ratio = float(row["test_accuracy_percent"]), float(row["pruning_ratio"])
         if row["method"] == "full":
             full = value
-        elif method := _same_method(row, titles.items()):
-            by_cell[method, ratio] = value
+        else:
+            by_cell |= {(method, ratio): value for method in _same_methods(row, titles)}
     if not by_cell:
         return None
     return PaperNumbers(name, title_of(name), by_cell, full, _note(project, name))
 
 
-def _same_method(row: Mapping[str, str], titles: Iterable[tuple[str, str]]) -> str | None:
-    """Which of our methods a row of the paper is: the one of its name, else of its title."""
-    for method, title in titles:
-        if method == row["method"] or _word(title) == _word(row["title"]):
-            return method
-    return None
+def _same_methods(row: Mapping[str, str], titles: Mapping[str, str]) -> list[str]:
+    """Which of our methods a row of the paper is: those of its name or of its title."""
+    names = {row["method"], *ALSO.get(row["method"], ())}
+    return [method for method, title in titles.items() if method in names or _word(title) == _word(row["title"])]
 
 
 def _known(name: str) -> KnownSet:

@@ -38,12 +38,18 @@ def _sentence(status: JobStatus) -> str:
         return "Stopping; trainings that have ended are kept"
     if not status.total:
         return "Starting: making what the methods look at"
-    parts = [f"{status.done:,} of {count(status.total, str(status.facts.get('unit', 'trainings')).rstrip('s'))}"]
-    if now := status.facts.get("doing") or status.facts.get("trial"):
-        parts.append(literal(str(now), 100))
+    facts = status.facts
+    parts = [trainings(status)] if facts.get("trials_total") else []
+    if facts.get("trial"):
+        parts.append(literal(str(facts["trial"]), 100))
     if status.seconds_left is not None:
         parts.append(f"{duration(status.seconds_left)} left")
-    return " · ".join(parts)
+    return " · ".join(parts) or "Making what the methods look at"
+
+
+def trainings(status: JobStatus) -> str:
+    facts = status.facts
+    return f"{facts.get('trials_done', 0):,} of {count(int(facts.get('trials_total', 0)), 'training')}"
 
 
 def buttons(job: Job, status: JobStatus) -> None:
@@ -76,7 +82,7 @@ def broken(project: Project, job: Job) -> None:
     evaluation = of_job(job)
     with st.container(border=True):
         st.markdown(f"**{literal(job.title)}** :gray[{literal(evaluation.name)}]")
-        where = f"{status.done:,} of {count(status.total, 'training')} are done. " if status.total else ""
+        where = f"{trainings(status)} are done. " if status.facts.get("trials_total") else ""
         if status.state == states.FAILED:
             st.error(f"It failed. {literal(status.message, 1000)}", icon=":material/error:")
         elif status.state == states.LOST:

@@ -41,14 +41,11 @@ def show(project: Project, evaluation: Evaluation, *, key: str) -> None:
         st.caption("The first training has not ended yet. Numbers appear here one training at a time.")
         return
     sentence(view, key=key)
-    left, right = st.container(), st.container()
     paper = paper_numbers(project, evaluation.titles, same_annotation_budget=evaluation.settings.same_annotation_budget)
-    with left:
-        band = plot(view, evaluation, key=key)
-    with right:
-        table(view, paper, key=key)
+    band = plot(view, evaluation, key=key)
+    table(view, paper, key=key)
     for note in view.notes[:5]:
-        st.warning(literal(note, 400), icon=":material/info:")
+        st.caption(f":material/info: {literal(note, 400)}")
     stands_on(evaluation, view)
     downloads(evaluation, view, trials, paper, band=band, key=key)
 

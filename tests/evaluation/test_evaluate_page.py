@@ -152,7 +152,8 @@ def unfinished(project, state, trials, **status):
         "pins": {},
         "nproc": 1,
     }
-    job, lease = create(project, spec, JobStatus(state=state, done=len(trials), total=48, **status))
+    facts = {"trials_done": len(trials), "trials_total": 48, "trial": "Random, ratio 0.9, seed 1 of 3"}
+    job, lease = create(project, spec, JobStatus(state=state, done=900, total=4800, facts=facts, **status))
     write_partial(job, trials)
     return job, lease
 

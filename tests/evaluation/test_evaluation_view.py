@@ -209,3 +209,9 @@ def test_minutes_of_a_cell_are_of_one_training_and_of_the_view_of_all():
         )
     )
     assert view.cell("random", 0.5).minutes == 3 and view.minutes == 15 and view.n_trials == 3
+
+
+def test_a_trial_that_was_not_trained_again_costs_nothing_and_cheapens_nothing():
+    rows = [trial("random", 0.5, 0, 0.7, minutes=2.0), trial("random", 0.5, 1, 0.7, minutes=0.0)]
+    view = view_of(pd.DataFrame(rows, columns=list(COLUMNS)))
+    assert view.cell("random", 0.5).minutes == 2.0 and view.minutes == 2.0

@@ -80,6 +80,8 @@ def test_numbers_are_those_of_the_methods_that_ran():
 def test_a_method_is_found_by_its_title_too():
     numbers = paper_numbers(FakeProject(torchvision("CIFAR10")), {"my_elfs": "ELFS (DINO)"})
     assert numbers.by_cell["my_elfs", 0.3] == 95.3
+    numbers = paper_numbers(FakeProject(torchvision("CIFAR10")), {"extrapolation_knn": "Score extrapolation (kNN)"})
+    assert numbers.by_cell["extrapolation_knn", 0.9] == 81.5
     assert paper_numbers(FakeProject(torchvision("CIFAR10")), {"own": "My own idea"}) is None
 
 
