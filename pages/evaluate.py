@@ -7,14 +7,14 @@ import streamlit as st
 from pages.parts import evaluation_form, evaluation_history, evaluation_live, evaluation_result
 from pages.parts import project as projects
 from pages.parts.text import literal
-from semiprune_core import evaluation_runs, jobs
+from semiprune_core import evaluation, evaluation_runs, jobs
 from semiprune_core.line import BY_KEY
 
 
 def main() -> None:
     project = projects.require("evaluate")
     projects.title(BY_KEY["evaluate"].title, BY_KEY["evaluate"].purpose)
-    found = jobs.list_jobs(project, evaluation_runs.KIND)
+    found = jobs.list_jobs(project, evaluation.KIND)
     live = [job for job in found if not job.status().is_over]
     done = evaluation_runs.finished(project)
     for job in live:

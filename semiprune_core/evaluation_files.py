@@ -133,7 +133,8 @@ def html_table(
         rows.append(f"<tr><th>{escape(shown(view.title(method), 60))}</th>{cells}</tr>")
     if content != "difference" and view.full is not None and view.ratios:
         value = _spread(view.full) if content == "accuracy" else f"{view.full.minutes:.1f}"
-        rows.append(f'<tr class="full"><th>Full data</th><td colspan="{len(view.ratios)}">{value}</td></tr>')
+        rest = f'<td colspan="{len(view.ratios) - 1}"></td>' if len(view.ratios) > 1 else ""
+        rows.append(f'<tr class="full"><th>Full data</th><td>{value}</td>{rest}</tr>')
     return (
         f'<div class="studio-evaluation"><table><thead><tr><th>Pruning ratio</th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"

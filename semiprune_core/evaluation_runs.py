@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,18 +13,16 @@ import pandas as pd
 from semiprune_core import jobs
 from semiprune_core.artifacts import Artifact
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.evaluation import EvaluationRun, EvaluationSettings, partial_trials
+from semiprune_core.evaluation import ARTIFACT, EvaluationRun, EvaluationSettings, Ground, ground_of, partial_trials
 from semiprune_core.evaluation_view import FULL, EvaluationView, view_of
 from semiprune_core.evidence import PROVIDERS
 from semiprune_core.jobs import Job
-from semiprune_core.labeling import open_store
 from semiprune_core.learning import training
-from semiprune_core.learning.presets import supervised_preset
+from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
 from semiprune_core.methods import METHODS
 from semiprune_core.records import coreset_size
 from semiprune_core.workspace import Project
 
-ARTIFACT, KIND = "evaluation", "evaluate"
 TRUTHS = {
     "reference": "the reference labels that came with the images",
     "human": "the labels people gave",
@@ -70,47 +69,33 @@ def method_choices(project: Project) -> list[MethodChoice]:
     return found
 
 
-@dataclass(frozen=True)
-class Ground:
-    """What an evaluation stands on: which labels it trains with (``truth``), and what it tests on."""
-
-    truth: str
-    test: str
-    n_pool: int
-    n_test: int
-    truths: tuple[str, ...]
-    """Those that could be had, the best first."""
-
-    @property
-    def sentence(self) -> str:
-        said = f"Trains with {TRUTHS[self.truth]}"
-        if self.test == "split":
-            return f"{said} and tests on the {self.n_test:,} test images."
-        return f"{said} and tests on images held out of the pool, because it came without test images."
-
-    @property
-    def warning(self) -> str | None:
-        if self.truth != "pseudo":
-            return None
-        return (
-            "There are no true labels for all images, so coresets are trained on pseudo-labels: the numbers say how "
-            "well a coreset teaches the model's own answers, which may flatter methods that chose by them."
-        )
+def grounds_of(project: Project) -> dict[str, Ground]:
+    """What an evaluation could stand on, by the labels it would train with, the best first; empty where on nothing."""
+    found = {}
+    for truth in TRUTHS:
+        with contextlib.suppress(SemiPruneError):
+            found[truth] = ground_of(project, truth)
+    return found
 
 
-def ground_of(project: Project) -> Ground:
-    """What there is to train and test with."""
-    pool, tests = project.pool(), project.test_set()
-    truths = []
-    if (pool.reference_labels >= 0).all():
-        truths.append("reference")
-    human, _ = open_store(project).snapshot().on_pool(pool.ids, pool.duplicate_of)
-    if len(human) and (human >= 0).all():
-        truths.append("human")
-    if project.latest("pseudo") is not None or not truths:
-        truths.append("pseudo")
-    n_test = int((tests.reference_labels >= 0).sum()) if len(tests) else 0
-    return Ground(truths[0], "split" if n_test else "held out", len(pool), n_test, tuple(truths))
+def why_no_ground(project: Project) -> str:
+    """Why nothing can be evaluated, in words."""
+    try:
+        ground_of(project)
+    except SemiPruneError as error:
+        return str(error)
+    return ""
+
+
+def ground_sentence(ground: Ground) -> str:
+    """What is trained with and tested on, plainly."""
+    said = f"Trains a fresh network on each coreset with {TRUTHS[ground.truth]}"
+    if ground.test == "split":
+        return f"{said} and tests it on the {ground.n_test:,} test images that came with the pool."
+    return (
+        f"{said} and tests it on {ground.n_test:,} images of the pool that are kept out of every coreset, because it "
+        "came without test images."
+    )
 
 
 def planned(settings: EvaluationSettings) -> list[tuple[str, float, int]]:
@@ -121,29 +106,31 @@ def planned(settings: EvaluationSettings) -> list[tuple[str, float, int]]:
     return [(method, float(ratio), int(seed)) for method, ratio in pairs for seed in settings.seeds]
 
 
-def expected_minutes(project: Project, settings: EvaluationSettings) -> float | None:
-    """How long the trainings take together, from what this preset took before on this pool; None where unknown."""
+def expected_minutes(project: Project, settings: EvaluationSettings, n_images: int) -> float | None:
+    """How long the trainings take together when ``n_images`` can be chosen from; None where nothing was timed before.
+
+    From what this preset took on this pool: in earlier evaluations, else in a dynamics run.
+    """
     pace = seconds_per_image(project, settings.preset)
     if pace is None:
         return None
-    n, epochs = len(project.pool()), epochs_of(settings)
-    seen = sum(coreset_size(n, ratio) * epochs for _, ratio, _ in planned(settings))
+    seen = sum(coreset_size(n_images, ratio) for _, ratio, _ in planned(settings)) * epochs_of(settings)
     return pace * seen / 60
 
 
 def epochs_of(settings: EvaluationSettings) -> int:
-    return settings.epochs or supervised_preset(settings.preset).epochs
+    return settings.supervised().epochs
 
 
 def seconds_per_image(project: Project, preset: str) -> float | None:
-    """Seconds of training per image and epoch with ``preset``: of earlier evaluations, else of a dynamics run."""
+    """Seconds of training per image and epoch with ``preset``; None where it is not known."""
     found: list[float] = []
-    for artifact in project.artifacts(ARTIFACT):
-        settings = EvaluationSettings.from_json(artifact.settings)
-        if settings.preset == preset:
-            trials = EvaluationRun(artifact).trials()
+    for one in finished(project):
+        if one.preset == preset and preset in SUPERVISED_PRESETS:
+            trials = one.trials()
             trained = trials[(trials["minutes"] > 0) & (trials["n_train"] > 0)]
-            found += (60 * trained["minutes"] / (trained["n_train"] * epochs_of(settings))).tolist()
+            epochs = one.epochs or supervised_preset(preset).epochs
+            found += (60 * trained["minutes"] / (trained["n_train"] * epochs)).tolist()
     if found:
         return float(statistics.median(found))
     for job in jobs.list_jobs(project, "dynamics"):
@@ -160,11 +147,39 @@ def seconds_per_image(project: Project, preset: str) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """One evaluation: finished (an artifact), or a job that runs or stopped on its way."""
+    """One evaluation: finished (an artifact), or a job that runs or stopped on its way.
 
-    settings: EvaluationSettings
+    ``asked`` are its settings as they were written; a method that this version no longer knows is shown all the same.
+    """
+
+    asked: Mapping[str, Any]
     artifact: Artifact | None = None
     job: Job | None = None
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(self.asked.get("methods", ()))
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        return tuple(self.asked.get("ratios", ()))
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(self.asked.get("seeds", ()))
+
+    @property
+    def preset(self) -> str:
+        return str(self.asked.get("preset", ""))
+
+    @property
+    def epochs(self) -> int | None:
+        """Where they differ from the preset's."""
+        return self.asked.get("epochs")
+
+    @property
+    def same_annotation_budget(self) -> bool:
+        return bool(self.asked.get("same_annotation_budget"))
 
     @property
     def id(self) -> str:
@@ -182,15 +197,16 @@ class Evaluation:
 
     @property
     def titles(self) -> dict[str, str]:
-        return {**titles_of(self.settings.methods), **self.facts.get("methods", {})}
+        return {**titles_of(self.methods), **self.facts.get("methods", {})}
 
     @property
     def name(self) -> str:
         """What it is, in words: "3 methods, 5 ratios, 3 seeds"."""
-        n_methods = len([method for method in self.settings.methods if method != FULL])
-        parts = ((n_methods, "method"), (len(self.settings.ratios), "ratio"), (len(self.settings.seeds), "seed"))
+        n_methods = len([method for method in self.methods if method != FULL])
+        parts = ((n_methods, "method"), (len(self.ratios), "ratio"), (len(self.seeds), "seed"))
         said = ", ".join(f"{n} {word}" if n == 1 else f"{n} {word}s" for n, word in parts)
-        return f"{said}, same annotation budget" if self.settings.same_annotation_budget else said
+        said += ", same annotation budget" if self.same_annotation_budget else ""
+        return f"{said}, stopped early" if self.facts.get("stopped") else said
 
     def trials(self) -> pd.DataFrame:
         if self.artifact is not None:
@@ -203,9 +219,9 @@ class Evaluation:
         return view_of(
             self.trials() if trials is None else trials,
             titles=self.titles,
-            unranked=unranked(self.settings.methods),
-            methods=self.settings.methods,
-            ratios=self.settings.ratios,
+            unranked=unranked(self.methods),
+            methods=self.methods,
+            ratios=self.ratios,
         )
 
 
@@ -220,15 +236,9 @@ def unranked(methods: Sequence[str]) -> frozenset[str]:
 
 
 def finished(project: Project) -> list[Evaluation]:
-    """Evaluations that were kept, newest first; one of another version whose settings cannot be read is left out."""
-    found = []
-    for artifact in reversed(project.artifacts(ARTIFACT)):
-        try:
-            found.append(Evaluation(EvaluationSettings.from_json(artifact.settings), artifact=artifact))
-        except SemiPruneError:
-            continue
-    return found
+    """Evaluations that were kept, newest first."""
+    return [Evaluation(artifact.settings, artifact=artifact) for artifact in reversed(project.artifacts(ARTIFACT))]
 
 
 def of_job(job: Job) -> Evaluation:
-    return Evaluation(EvaluationSettings.from_json(job.settings), job=job)
+    return Evaluation(job.settings, job=job)

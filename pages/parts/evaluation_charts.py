@@ -46,7 +46,7 @@ def accuracy_plot(view: EvaluationView, *, band: str = "sd") -> go.Figure:
             figure.add_trace(_band(row, band, colours[method], method))
     for method, row in drawn:
         figure.add_trace(_line(view, method, row, colours[method], symbols[method]))
-    figure = calm(figure, height=430)
+    figure = calm(figure, height=400 + 10 * len(drawn))  # a narrow screen puts the legend in one column
     figure.update_layout(
         showlegend=True,
         legend={"orientation": "h", "y": -0.16, "yanchor": "top", "x": 0, "title": None, "traceorder": "normal"},

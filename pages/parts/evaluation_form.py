@@ -8,16 +8,16 @@ from pages.parts.text import count, duration, literal
 from semiprune_core import jobs
 from semiprune_core.coresets import RATIOS
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.evaluation import EvaluationSettings, submit_evaluation
+from semiprune_core.evaluation import EvaluationSettings, Ground, submit_evaluation
 from semiprune_core.evaluation_runs import (
-    TRUTHS,
-    Ground,
     MethodChoice,
     epochs_of,
     expected_minutes,
-    ground_of,
+    ground_sentence,
+    grounds_of,
     method_choices,
     planned,
+    why_no_ground,
 )
 from semiprune_core.evaluation_view import FULL, RANDOM, percent
 from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
@@ -44,15 +44,19 @@ def draw(project: Project, *, idle: bool) -> None:
         "Study", list(STUDIES), default=COMPARE, format_func=STUDIES.__getitem__, required=True, key="evaluate_study"
     )
     st.caption(ABOUT[str(study)])
-    ground = ground_of(project)
+    grounds = grounds_of(project)
+    if not grounds:
+        st.warning(literal(why_no_ground(project), 600), icon=":material/label_off:")
+        return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        settings = choices(project, str(study), ground)
+        settings = choices(project, str(study), tuple(grounds))
     with right:
-        start_panel(project, settings, ground, idle=idle)
+        if settings is not None:
+            start_panel(project, settings, grounds[str(settings.truth)], idle=idle)
 
 
-def choices(project: Project, study: str, ground: Ground) -> EvaluationSettings | None:
+def choices(project: Project, study: str, truths: tuple[str, ...]) -> EvaluationSettings | None:
     """What a person chooses; None where it cannot be run."""
     known = {choice.name: choice for choice in method_choices(project)}
     usable = [name for name, choice in known.items() if choice.problem is None]
@@ -63,6 +67,7 @@ def choices(project: Project, study: str, ground: Ground) -> EvaluationSettings 
         default=[name for name in USUAL if name in usable],
         format_func=lambda name: known[name].title,
         key="evaluate_methods",
+        wrap=True,
     )
     with st.expander("What the methods do and need", icon=":material/help:"):
         for choice in known.values():
@@ -75,6 +80,7 @@ def choices(project: Project, study: str, ground: Ground) -> EvaluationSettings 
         default=list(usual),
         format_func=percent,
         key=f"evaluate_ratios_{study}",
+        wrap=True,
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         n_seeds = st.number_input(
@@ -98,10 +104,10 @@ def choices(project: Project, study: str, ground: Ground) -> EvaluationSettings 
             width=120,
             help="Passes over a coreset. The last one counts, never the best: nobody would know which that is.",
         )
-        truth = ground.truth
-        if len(ground.truths) > 1:
+        truth = truths[0]
+        if len(truths) > 1:
             truth = st.selectbox(
-                "Train with", ground.truths, format_func=lambda one: f"{one} labels", key="evaluate_truth", width=200
+                "Train with", truths, format_func=lambda one: f"{one} labels", key="evaluate_truth", width=200
             )
     whole = st.toggle(
         "Train on all images too",
@@ -137,13 +143,11 @@ def explain(choice: MethodChoice) -> None:
         st.caption(f":material/block: {literal(choice.problem, 300)}")
 
 
-def start_panel(project: Project, settings: EvaluationSettings | None, ground: Ground, *, idle: bool) -> None:
+def start_panel(project: Project, settings: EvaluationSettings, ground: Ground, *, idle: bool) -> None:
     """What it stands on, how many trainings, how long; and the button."""
     with st.container(border=True):
         st.markdown("**What it will do**")
-        st.markdown(measured_with(settings, ground))
-        if settings is None:
-            return
+        st.markdown(ground_sentence(ground))
         if settings.truth == "pseudo":
             st.warning(
                 "Coresets are trained on pseudo-labels: the numbers say how well a coreset teaches the model's own "
@@ -155,7 +159,7 @@ def start_panel(project: Project, settings: EvaluationSettings | None, ground: G
             st.info("Without Random nobody can tell whether a method beats chance.", icon=":material/casino:")
         if len(settings.seeds) == 1:
             st.info("One seed gives no interval: a lead may be chance.", icon=":material/looks_one:")
-        n, minutes = len(planned(settings)), expected_minutes(project, settings)
+        n, minutes = len(planned(settings)), expected_minutes(project, settings, len(ground.chosen_from))
         with st.container(horizontal=True, gap="medium"):
             st.metric("Trainings", f"{n:,}")
             st.metric("Epochs each", f"{epochs_of(settings):,}")
@@ -178,15 +182,6 @@ def start_panel(project: Project, settings: EvaluationSettings | None, ground: G
             start(project, settings)
         if not idle:
             st.caption("Another evaluation is under way. Stop it or wait for its end.")
-
-
-def measured_with(settings: EvaluationSettings | None, ground: Ground) -> str:
-    truth = settings.truth if settings is not None and settings.truth else ground.truth
-    if ground.test == "split":
-        tests = f"tests on the {ground.n_test:,} test images that came with the pool"
-    else:
-        tests = "tests on images held out of the pool, because it came without test images"
-    return f"Trains a fresh network on each coreset with {TRUTHS[truth]} and {tests}."
 
 
 def time_words(minutes: float | None) -> str:

@@ -56,14 +56,14 @@ def draw(project: Project, done: Sequence[Evaluation], over: Sequence[Job]) -> N
 
 
 def _row(evaluation: Evaluation) -> dict[str, str]:
-    settings, view = evaluation.settings, evaluation.view()
+    view = evaluation.view()
     return {
         "Evaluation": evaluation.id,
         "When": when(evaluation.created),
         "What came out": view.sentence(),
-        "Methods": ", ".join(evaluation.titles.get(one, one) for one in settings.methods),
-        "Ratios": ", ".join(percent(ratio) for ratio in settings.ratios),
-        "Seeds": str(len(settings.seeds)),
+        "Methods": ", ".join(evaluation.titles.get(one, one) for one in evaluation.methods),
+        "Ratios": ", ".join(percent(ratio) for ratio in evaluation.ratios),
+        "Seeds": str(len(evaluation.seeds)),
         "Labels": TRUTHS.get(str(evaluation.facts.get("truth")), "–"),
         "Trained": duration(60 * view.minutes),
     }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import streamlit as st
 
 from pages.parts import evaluation_result
 from pages.parts.text import count, duration, literal
-from semiprune_core.errors import SemiPruneError
+from pages.parts.training_history import attempt
+from semiprune_core.evaluation import keep_partial
 from semiprune_core.evaluation_runs import of_job
 from semiprune_core.jobs import Job, JobStatus, states
 from semiprune_core.learning import training
@@ -65,13 +68,15 @@ def buttons(job: Job, status: JobStatus) -> None:
             icon=":material/play_arrow:",
             type="primary",
         ):
-            try:
-                with st.spinner("Resuming"):
-                    training.resume(job)
-            except SemiPruneError as error:
-                st.error(literal(str(error), 1000), icon=":material/error:")
-            else:
-                st.rerun()
+            with st.spinner("Resuming"):
+                attempt(functools.partial(training.resume, job))
+        if status.is_resumable and st.button(
+            "Keep what there is",
+            key=f"keep_{job.id}",
+            icon=":material/save:",
+            help="Saves the trainings that have ended as an evaluation of its own. You can still resume.",
+        ):
+            attempt(functools.partial(keep_partial, job))
         with st.popover("Log", icon=":material/article:"):
             st.code(job.log_tail(60) or "Nothing yet.", language=None)
 

@@ -41,7 +41,7 @@ def show(project: Project, evaluation: Evaluation, *, key: str) -> None:
         st.caption("The first training has not ended yet. Numbers appear here one training at a time.")
         return
     sentence(view, key=key)
-    paper = paper_numbers(project, evaluation.titles, same_annotation_budget=evaluation.settings.same_annotation_budget)
+    paper = paper_numbers(project, evaluation.titles, same_annotation_budget=evaluation.same_annotation_budget)
     band = plot(view, evaluation, key=key)
     table(view, paper, key=key)
     for note in view.notes[:5]:
@@ -134,24 +134,26 @@ def table(view: EvaluationView, paper: PaperNumbers | None, *, key: str) -> None
 
 def stands_on(evaluation: Evaluation, view: EvaluationView) -> None:
     """What the numbers were measured with, and what that cost."""
-    facts, settings = evaluation.facts, evaluation.settings
+    facts = evaluation.facts
     said = []
     if facts:
         said.append(
             f"Trained with {TRUTHS.get(facts['truth'], facts['truth'])}, tested on {facts['n_test']:,} images "
             f"({TESTS.get(facts['test'], facts['test'])}); the last epoch counts."
         )
-    epochs = f", {settings.epochs} epochs" if settings.epochs else ""
+    epochs = f", {evaluation.epochs} epochs" if evaluation.epochs else ""
     said.append(
-        f"Preset {literal(settings.preset)}{epochs}. {count(view.n_trials, 'training')} in "
+        f"Preset {literal(evaluation.preset)}{epochs}. {count(view.n_trials, 'training')} in "
         f"{duration(60 * view.minutes)}."
     )
     costly = {name: float(value) for name, value in facts.get("evidence_minutes", {}).items() if float(value) >= 0.05}
     if costly:
         names = ", ".join(f"{literal(view.title(name))} {value:.1f} min" for name, value in costly.items())
         said.append(f"Before choosing: {names}.")
-    if settings.same_annotation_budget:
-        said.append("Same annotation budget: images that people labeled are in every coreset and count.")
+    if evaluation.same_annotation_budget:
+        said.append(
+            "Same annotation budget: for methods that used people's labels these images are in every coreset and count."
+        )
     st.caption(" ".join(said))
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import jobs, line
+from semiprune_core import files, jobs, line
 from semiprune_core.coresets import CoresetRequest, build_coreset
-from semiprune_core.evaluation import EvaluationSettings
+from semiprune_core.evaluation import GROUND, EvaluationSettings, ground_facts, ground_of
 from semiprune_core.jobs.job import JobStatus, create
 from semiprune_core.jobs.locks import release
+from semiprune_core.trials import BOOK, Trial, TrialBook
 from tests.scored_projects import make_scored
 from tests.support.trial_tables import fake_evaluation, fake_trials, table
 
@@ -65,7 +66,7 @@ def test_the_empty_page_explains_and_offers_the_form(project):
     assert metric(app, "Trainings") == "48"  # 3 methods x 5 ratios x 3 seeds, and the full data 3 times
     assert metric(app, "Takes about") == "not known"
     assert "Trains a fresh network on each coreset with the reference labels" in words(app)
-    assert "held out of the pool, because it came without test images" in words(app)
+    assert "images of the pool that are kept out of every coreset, because it came without test images" in words(app)
 
 
 def test_starting_queues_what_was_chosen(project, queued):
@@ -159,8 +160,19 @@ def unfinished(project, state, trials, **status):
 
 
 def write_partial(job, trials):
-    lines = [json.dumps(row) + "\n" for row in trials.to_dict("records")]
-    (job.work_folder / "trials.jsonl").write_text("".join(lines))
+    """The book and the notes that an evaluation leaves in its folder."""
+    book = TrialBook(job.work_folder / BOOK)
+    for row in trials.to_dict("records"):
+        result = {
+            "n_train": row["n_train"],
+            "n_test": row["n_test"],
+            "n_correct": row["n_correct"],
+            "note": row["note"],
+        }
+        one = Trial(method=row["method"], pruning_ratio=row["pruning_ratio"], seed=row["seed"])
+        book.add(one, {**result, "seconds": 60 * row["minutes"], "mark": one.key})
+    settings = EvaluationSettings.from_json(job.settings)
+    files.write_json(job.work_folder / GROUND, ground_facts(settings, ground_of(job.project), 60))
 
 
 def test_a_running_evaluation_shows_what_it_has(project):
@@ -190,6 +202,15 @@ def test_a_stopped_evaluation_keeps_its_numbers_and_goes_on(project, queued):
     app.button(key=f"resume_{job.id}").click().run()
     assert not app.exception and job.status().state == jobs.QUEUED
     assert "Waiting for its turn" not in " ".join(one.value for one in app.error)
+
+
+def test_what_a_stopped_evaluation_has_can_be_kept(project):
+    job, lease = unfinished(project, jobs.STOPPED, fake_trials().head(30))
+    release(lease)
+    app = opened(project)
+    app.button(key=f"keep_{job.id}").click().run()
+    assert not app.exception and project.latest("evaluation").facts["stopped"] is True
+    assert "stopped early" in words(app)
 
 
 def test_a_failed_evaluation_says_why(project):

@@ -82,7 +82,7 @@ def test_csv_reads_back_and_runs_nothing():
 def test_html_shows_names_as_text_only():
     text = html_table(small({"a": "<script>alert(1)</script>"}))
     assert "<script" not in text and "&lt;script&gt;" in text
-    assert "<b>80.0</b>" in text and "<u>75.0</u>" in text and '<td colspan="2">90.0</td>' in text
+    assert "<b>80.0</b>" in text and "<u>75.0</u>" in text and "<th>Full data</th><td>90.0</td>" in text
 
 
 def test_html_of_differences_is_bold_beyond_the_interval_only():

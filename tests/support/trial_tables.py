@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from semiprune_core.artifacts import open_artifact
-from semiprune_core.evaluation import EvaluationRun, EvaluationSettings
+from semiprune_core.evaluation import EvaluationRun
 from semiprune_core.evaluation_view import COLUMNS
 
 TITLES = {
@@ -45,14 +45,15 @@ def fake_evaluation(project, trials=None, *, titles=None, truth="reference", tes
     """A finished evaluation that never ran."""
     trials = fake_trials() if trials is None else trials
     methods = tuple(dict.fromkeys(trials["method"]))
-    wanted = {
-        "methods": methods,
-        "ratios": tuple(sorted({float(ratio) for ratio in trials["pruning_ratio"]} - {0.0})),
-        "seeds": tuple(sorted({int(seed) for seed in trials["seed"]})),
+    asked = {
+        "methods": list(methods),
+        "ratios": sorted({float(ratio) for ratio in trials["pruning_ratio"]} - {0.0}),
+        "seeds": sorted({int(seed) for seed in trials["seed"]}),
+        "preset": "quick",
+        **settings,
     }
-    said = EvaluationSettings(**{**wanted, **settings})
     pool = project.pool()
-    with project.draft("evaluation", settings=said.to_json(), inputs={"pool": pool.hash}) as draft:
+    with project.draft("evaluation", settings=asked, inputs={"pool": pool.hash}) as draft:
         trials.to_parquet(draft.path("trials.parquet"))
         draft.facts.update(
             class_names=list(pool.class_names),
