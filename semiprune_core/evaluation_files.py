@@ -78,7 +78,7 @@ def latex_table(
         f"\\caption{{{latex_text(caption or described(view, paper=bool(paper)))}}}",
         f"\\begin{{tabular}}{{l{'c' * len(view.ratios)}}}",
         r"\toprule",
-        " & ".join(["Pruning ratio", *(latex_text(percent(ratio)) for ratio in view.ratios)]) + r" \\",
+        " & ".join([latex_text(view.axis), *(latex_text(percent(ratio)) for ratio in view.ratios)]) + r" \\",
         r"\midrule",
     ]
     for method in view.methods:
@@ -103,7 +103,7 @@ def described(view: EvaluationView, *, paper: bool = False) -> str:
     """What the numbers of the table are, as its caption."""
     counts = sorted({cell.n for cell in view.cells.values()})
     over = f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds" if counts else "no seeds"
-    said = "Test accuracy in percent by pruning ratio"
+    said = f"Test accuracy in percent by {view.axis.lower()}"
     said += ", one seed." if counts == [1] else f", mean ± standard deviation over {over}."
     if view.full is not None:
         said += f" All images together: {100 * view.full.mean:.1f}."
@@ -136,7 +136,7 @@ def html_table(
         rest = f'<td colspan="{len(view.ratios) - 1}"></td>' if len(view.ratios) > 1 else ""
         rows.append(f'<tr class="full"><th>Full data</th><td>{value}</td>{rest}</tr>')
     return (
-        f'<div class="studio-evaluation"><table><thead><tr><th>Pruning ratio</th>{head}</tr></thead>'
+        f'<div class="studio-evaluation"><table><thead><tr><th>{escape(view.axis)}</th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 

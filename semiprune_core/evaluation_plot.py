@@ -69,7 +69,7 @@ def svg_plot(view: EvaluationView, *, band: str = "sd", title: str = "") -> str:
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - (value - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - TOP - BOTTOM)
 
-    parts = [_axis(ticks, ratios, x, y)]
+    parts = [_axis(view.axis, ticks, ratios, x, y)]
     colours, symbols = colours_of(view), symbols_of(view)
     end = WIDTH - RIGHT
     if view.full is not None:
@@ -83,7 +83,7 @@ def svg_plot(view: EvaluationView, *, band: str = "sd", title: str = "") -> str:
         if row:
             parts.append(_line(row, x, y, colours[method], symbols[method], band, dashed=method == RANDOM))
     parts.append(_legend(view, colours, symbols))
-    name = escape(title or "Test accuracy by pruning ratio")
+    name = escape(title or f"Test accuracy by {view.axis.lower()}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" width="{WIDTH:g}" '
         f'height="{HEIGHT:g}" role="img" font-family="Inter, Helvetica, Arial, sans-serif" font-size="12">'
@@ -91,7 +91,7 @@ def svg_plot(view: EvaluationView, *, band: str = "sd", title: str = "") -> str:
     )
 
 
-def _axis(ticks: Sequence[float], ratios: Sequence[float], x: Scale, y: Scale) -> str:
+def _axis(axis: str, ticks: Sequence[float], ratios: Sequence[float], x: Scale, y: Scale) -> str:
     end = WIDTH - RIGHT
     parts = [
         f'<line x1="{LEFT:.1f}" y1="{y(tick):.1f}" x2="{end:.1f}" y2="{y(tick):.1f}" stroke="#e1e5e5"/>'
@@ -105,7 +105,7 @@ def _axis(ticks: Sequence[float], ratios: Sequence[float], x: Scale, y: Scale) -
     ]
     middle, tall = (LEFT + end) / 2, (TOP + HEIGHT - BOTTOM) / 2
     parts.append(
-        f'<text x="{middle:.1f}" y="{HEIGHT - 10:.1f}" text-anchor="middle" fill="#1c2526">Pruning ratio</text>'
+        f'<text x="{middle:.1f}" y="{HEIGHT - 10:.1f}" text-anchor="middle" fill="#1c2526">{escape(axis)}</text>'
         f'<text x="14" y="{tall:.1f}" text-anchor="middle" fill="#1c2526" transform="rotate(-90 14 {tall:.1f})">'
         "Test accuracy (%)</text>"
     )

@@ -130,6 +130,9 @@ class EvaluationView:
     ratios: tuple[float, ...]
     titles: Mapping[str, str] = field(default_factory=dict)
     unranked: frozenset[str] = frozenset()
+    axis: str = "Pruning ratio"
+    """What the columns are; a study over something else than ratios says so here and in ``place``."""
+    place: str = "At {} pruning"
 
     def title(self, method: str) -> str:
         return self.titles.get(method, "Full data" if method == FULL else method)
@@ -193,8 +196,8 @@ class EvaluationView:
         method = method or self.leader(ratio)
         cell = self.cell(method, ratio) if method else None
         if cell is None:
-            return f"Nothing was measured at {percent(ratio)} pruning."
-        said = f"At {percent(ratio)} pruning {self.title(cell.method)} "
+            return f"{self.place.format(percent(ratio))} nothing was measured."
+        said = f"{self.place.format(percent(ratio))} {self.title(cell.method)} "
         said += (
             f"keeps {share(cell.kept)} of full accuracy" if cell.kept is not None else f"reaches {accuracy(cell.mean)}"
         )
@@ -251,6 +254,8 @@ def view_of(
     unranked: Collection[str] = (),
     methods: Sequence[str] = (),
     ratios: Sequence[float] = (),
+    axis: str = "Pruning ratio",
+    place: str = "At {} pruning",
 ) -> EvaluationView:
     """Look at the trials of one evaluation, whatever part of them is there.
 
@@ -287,7 +292,9 @@ def view_of(
     order.sort(key=lambda method: method != RANDOM)
     met = table.loc[table["method"] != FULL, "pruning_ratio"]
     columns = sorted({round(float(ratio), 6) for ratio in [*ratios, *met]} - {0.0})
-    return EvaluationView(cells, full, tuple(order), tuple(columns), dict(titles or {}), frozenset(unranked))
+    return EvaluationView(
+        cells, full, tuple(order), tuple(columns), dict(titles or {}), frozenset(unranked), axis, place
+    )
 
 
 def _minutes(column: pd.Series) -> float:

@@ -53,9 +53,7 @@ def accuracy_plot(view: EvaluationView, *, band: str = "sd") -> go.Figure:
         margin={"l": 10, "r": 10, "t": 34, "b": 10},
         uirevision="steady",
     )
-    figure.update_xaxes(
-        title="Pruning ratio", tickmode="array", tickvals=ratios, ticktext=[percent(one) for one in ratios]
-    )
+    figure.update_xaxes(title=view.axis, tickmode="array", tickvals=ratios, ticktext=[percent(one) for one in ratios])
     figure.update_yaxes(title="Test accuracy (%)")
     return figure
 
