@@ -99,6 +99,9 @@ class EvaluationSettings(Settings):
             raise InvalidSettingError(f"ratios must be different numbers, got {list(self.ratios)}.")
         for ratio in self.ratios:
             check_range("ratio", ratio, low=0, high=1, high_open=True)
+            for method in self.methods:
+                if method != FULL:
+                    self.request(method, ratio)
         if self.truth is not None:
             check_choice("truth", self.truth, TRUTHS)
         check_choice("order", self.order, ORDERS)

@@ -33,7 +33,14 @@ from semiprune_core.methods import METHODS
 from semiprune_core.records import coreset_size
 from semiprune_core.results import PseudoRun, ScoreRun, TrajectoryRun, latest_scores, made_from
 from semiprune_core.scores import SCORES, ScoreSettings
-from semiprune_core.selection.defaults import PAPER_BETA, PAPER_RATIOS, default_knobs, paper_beta, paper_cutoff
+from semiprune_core.selection.defaults import (
+    PAPER_BETA,
+    PAPER_RATIOS,
+    Defaults,
+    default_knobs,
+    paper_beta,
+    paper_cutoff,
+)
 from semiprune_core.settings import Settings
 from semiprune_core.trials import BOOK, Trial, TrialBook
 from semiprune_core.workspace import Project
@@ -459,6 +466,46 @@ def _verdict(difference: float, spread: float, n_seeds: int) -> str:
     return "better" if difference > spread else "worse" if difference < -spread else "equal"
 
 
+@dataclass(frozen=True)
+class Curve:
+    """Accuracy over the values tried at one ratio: (value, mean, deviation over seeds) points; Random beside it."""
+
+    pruning_ratio: float
+    points: tuple[tuple[float, float, float], ...]
+    random: tuple[float, float] | None
+    """(mean, deviation over seeds); None while it is not known."""
+
+
+def curves(table: pd.DataFrame) -> list[Curve]:
+    """One curve for each ratio in a table, complete or not, ratios rising; of several T the one tried most."""
+    mine = table[table["method"] != RANDOM]
+    chance = table[table["method"] == RANDOM]
+    if mine.empty or chance.empty:  # while T is sought there is nothing to compare
+        return []
+    counts = mine["n_epochs"].value_counts()
+    mine = mine[mine["n_epochs"] == counts.index[0]]
+    found = []
+    for ratio, rows in mine.groupby("pruning_ratio"):
+        by_random = chance.loc[chance["pruning_ratio"] == ratio, "accuracy"]
+        points = tuple(
+            (float(value), float(part.mean()), _deviation(part)) for value, part in rows.groupby("value")["accuracy"]
+        )
+        random = None if by_random.empty else (float(by_random.mean()), _deviation(by_random))
+        if random is not None or len(points) > 1:
+            found.append(Curve(float(ratio), points, random))
+    return found
+
+
+def epochs_tried(table: pd.DataFrame) -> dict[int, float]:
+    """The mean accuracy of each T that was compared; empty where there was one T or none."""
+    mine = table[(table["method"] != RANDOM) & (table["n_epochs"] > 0) & (table["pruning_ratio"] == EPOCHS_RATIO)]
+    if mine["n_epochs"].nunique() < 2:
+        return {}
+    shared = mine.groupby("value")["n_epochs"].nunique().idxmax()  # the c_D that all of them were tried with
+    means = mine[mine["value"] == shared].groupby("n_epochs")["accuracy"].mean()
+    return {int(n_epochs): float(mean) for n_epochs, mean in means.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class SearchRun:
     """A finished search."""
@@ -527,3 +574,17 @@ def searched_knobs(
     if "cutoff" in known:
         known["cutoff"] = min(known["cutoff"], ratio)
     return known
+
+
+def starting_knobs(project: Project, method: str, ratio: float, scores: ScoreRun) -> Defaults:
+    """Where to start with ``method`` at this ratio, and why: what a search found, else the default for such a pool."""
+    found = searched(project, method, ratio, scores)
+    if found is None:
+        known = default_knobs(method, int(scores.artifact.facts["n_images"]), ratio, scores.n_epochs)
+        why = f"{known.why} Not searched at this ratio." if searched_knob(method) else known.why
+        return dataclasses.replace(known, why=why)
+    seeds = f"{found.n_seeds} seeds" if found.n_seeds > 1 else "one seed"
+    at = "" if found.pruning_ratio == ratio else f" at ratio {found.pruning_ratio:g}"
+    knobs = searched_knobs(project, method, ratio, scores) or {}
+    epochs = {"dual_epochs": knobs.pop("n_epochs")} if "n_epochs" in knobs else {}
+    return Defaults(knobs, epochs, f"Searched{at}, {seeds}: {found.sentence}")

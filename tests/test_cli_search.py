@@ -1,4 +1,4 @@
-"""search by the command line."""
+"""search and evaluate by the command line."""
 
 import json
 
@@ -77,3 +77,25 @@ def test_wrong_words_are_refused(run, scored, words, code):
 def test_what_is_missing_is_named(run, workspace, tmp_path):
     code, said = run("search", make_pool(workspace, tmp_path, n=8, name="Bare").name, "--device", "cpu")
     assert code == 1 and said["code"] == "MISSING_STEP"
+
+
+def test_evaluate_ends_in_a_table_with_differences(run, scored):
+    words = ("--methods", "semi_aum_cutoff,random", "--ratios", "0.5", "--seeds", "1", "--epochs", "1")
+    code, said = run("evaluate", scored.name, *words, "--device", "cpu", "--no-full-data")
+    assert code == 0 and said["artifact"] == "evaluation-0001" and said["test"] == "held out"
+    assert [row["method"] for row in said["table"]] == ["semi_aum_cutoff", "random"]
+    assert -1 <= said["table"][0]["difference_to_random"] <= 1
+
+
+@pytest.mark.parametrize(
+    "words, code",
+    [
+        (("--methods", "semi_aum"), "UNKNOWN_NAME"),
+        (("--seeds", "0"), "INVALID_SETTING"),
+        (("--truth", "human"), "MISSING_STEP"),
+        (("--same-annotation-budget", "--ratios", "0.9"), "INVALID_SETTING"),
+    ],
+)
+def test_an_impossible_evaluation_is_refused(run, scored, words, code):
+    assert run("evaluate", scored.name, *words, "--device", "cpu")[1]["code"] == code
+    assert not jobs.list_jobs(scored)

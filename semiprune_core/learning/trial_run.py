@@ -161,7 +161,7 @@ class Workbench:
                 "Choose a smaller one."
             )
         found = train_trial(
-            self.images[idx],
+            self.images if len(idx) == len(self.images) else self.images[idx],
             self.labels[idx],
             self.test_images,
             self.test_labels,
