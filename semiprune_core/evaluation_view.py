@@ -133,6 +133,7 @@ class EvaluationView:
     axis: str = "Pruning ratio"
     """What the columns are; a study over something else than ratios says so here and in ``place``."""
     place: str = "At {} pruning"
+    usual: float = USUAL_RATIO
 
     def title(self, method: str) -> str:
         return self.titles.get(method, "Full data" if method == FULL else method)
@@ -177,10 +178,10 @@ class EvaluationView:
         return {method: places[value] for method, value in ranked.items() if value in places}
 
     def usual_ratio(self) -> float | None:
-        """The ratio to talk about first: 80% or the nearest at which something other than Random was run."""
+        """The column to talk about first: 80% or the nearest at which something other than Random was run."""
         told = [ratio for ratio in self.ratios if self.leader(ratio) is not None]
         known = [ratio for ratio in told if self.leader(ratio) != RANDOM] or told
-        return min(known, key=lambda ratio: (abs(ratio - USUAL_RATIO), -ratio), default=None)
+        return min(known, key=lambda ratio: (abs(ratio - self.usual), -ratio), default=None)
 
     def leader(self, pruning_ratio: float) -> str | None:
         """The ranked method with the highest mean at a ratio, Random only where it is alone."""
@@ -256,6 +257,7 @@ def view_of(
     ratios: Sequence[float] = (),
     axis: str = "Pruning ratio",
     place: str = "At {} pruning",
+    usual: float = USUAL_RATIO,
 ) -> EvaluationView:
     """Look at the trials of one evaluation, whatever part of them is there.
 

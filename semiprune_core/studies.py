@@ -8,7 +8,6 @@ in ``learning.study_job``; nothing here loads torch.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ from semiprune_core import files, jobs
 from semiprune_core.artifacts import Artifact
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.evaluation import Ground, ground_of
+from semiprune_core.evaluation import Ground, ground_of, trial_table
 from semiprune_core.evaluation_runs import titles_of
 from semiprune_core.evaluation_view import COLUMNS, FULL, RANDOM, EvaluationView, percent, view_of
 from semiprune_core.labeling import open_store
@@ -37,6 +36,7 @@ from semiprune_core.workspace import Project
 
 KIND, ARTIFACT = "label_budget", "study"
 BUDGETS = (0.01, 0.02, 0.05, 0.10, 0.20)
+USUAL_BUDGET = 0.10
 STAGE = "stage.json"
 """What a budget's folder notes when its pseudo-labels are there."""
 COMMON = 0.0
@@ -194,31 +194,21 @@ def partial_study(job: jobs.Job) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
 
 
 def read_study(folder: Path, budgets: Sequence[float]) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    rows = _rows(folder / BOOK, COMMON)
+    tables = [_table(folder / BOOK, COMMON)]
     stages = []
     for budget in budgets:
         own = budget_folder(folder, budget)
-        rows += _rows(own / BOOK, budget)
+        tables.append(_table(own / BOOK, budget))
         if (own / STAGE).is_file():
             stages.append(files.read_json(own / STAGE))
-    return pd.DataFrame(rows, columns=["budget", *COLUMNS]), stages
+    filled = [table for table in tables if len(table)]
+    return pd.concat(filled, ignore_index=True) if filled else tables[0], stages
 
 
-def _rows(path: Path, budget: float) -> list[dict[str, Any]]:
-    return [
-        {
-            "budget": float(budget),
-            "method": trial.method,
-            "pruning_ratio": trial.pruning_ratio,
-            "seed": trial.seed,
-            **{name: int(result[name]) for name in ("n_train", "n_test", "n_correct")},
-            "test_accuracy": result["n_correct"] / result["n_test"],
-            "minutes": result["seconds"] / 60,
-            "knobs": json.dumps(trial.knobs),
-            "note": result["note"],
-        }
-        for trial, result in TrialBook(path)
-    ]
+def _table(path: Path, budget: float) -> pd.DataFrame:
+    table = trial_table(TrialBook(path))
+    table.insert(0, "budget", float(budget))
+    return table
 
 
 def budget_view(
@@ -239,4 +229,5 @@ def budget_view(
         ratios=columns,
         axis="Label budget",
         place=f"With {{}} of the labels, at {percent(pruning_ratio)} pruning,",
+        usual=USUAL_BUDGET,
     )
