@@ -228,6 +228,6 @@ def budget_view(
         methods=(RANDOM, *methods),
         ratios=columns,
         axis="Label budget",
-        place=f"With {{}} of the labels, at {percent(pruning_ratio)} pruning,",
+        place=f"With {{}} of the pool labeled, at {percent(pruning_ratio)} pruning,",
         usual=USUAL_BUDGET,
     )

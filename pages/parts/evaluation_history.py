@@ -13,6 +13,7 @@ from semiprune_core.evaluation_runs import TRUTHS, Evaluation
 from semiprune_core.evaluation_view import percent
 from semiprune_core.jobs import Job
 from semiprune_core.learning import training
+from semiprune_core.studies import StudyRun
 from semiprune_core.workspace import Project
 
 
@@ -35,9 +36,12 @@ def when(moment: str) -> str:
     return moment[:16].replace("T", " ")
 
 
-def draw(project: Project, done: Sequence[Evaluation], over: Sequence[Job]) -> None:
+def draw(project: Project, done: Sequence[Evaluation], studied: Sequence[StudyRun], over: Sequence[Job]) -> None:
     """All of them as a table with their sentences, and a way to delete one."""
     removable = {one.id: (title(one), training.Run(None, one.artifact)) for one in done}
+    for study in studied:
+        name = f"{study.artifact.id}: label-budget study ({when(str(study.artifact.manifest['created']))})"
+        removable[study.artifact.id] = (name, training.Run(None, study.artifact))
     for job in over:
         if job.status().is_resumable:
             removable[job.id] = (f"{job.title}, {job.status().state} ({when(job.created)})", training.Run(job, None))

@@ -6,10 +6,10 @@ import functools
 
 import streamlit as st
 
-from pages.parts import evaluation_result
+from pages.parts import budget_study, evaluation_result
 from pages.parts.text import count, duration, literal
 from pages.parts.training_history import attempt
-from semiprune_core.evaluation import keep_partial
+from semiprune_core import evaluation, studies
 from semiprune_core.evaluation_runs import of_job
 from semiprune_core.jobs import Job, JobStatus, states
 from semiprune_core.learning import training
@@ -24,16 +24,27 @@ def watch(project: Project, job: Job) -> None:
     status = job.status()
     if status.is_over:
         st.rerun()
-    evaluation = of_job(job)
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f"**{literal(job.title)}** :gray[{literal(evaluation.name)}]", width="content")
+            st.markdown(f"**{literal(job.title)}** :gray[{literal(name_of(job))}]", width="content")
             buttons(job, status)
         if status.state == states.QUEUED:
             st.progress(0.0, text="Waiting for its turn: another run uses the same device.")
         else:
             st.progress(status.fraction, text=_sentence(status))
-        evaluation_result.show(project, evaluation, key=f"live_{job.id}")
+        results(project, job, key=f"live_{job.id}")
+
+
+def name_of(job: Job) -> str:
+    return "" if job.kind == studies.KIND else of_job(job).name
+
+
+def results(project: Project, job: Job, *, key: str) -> None:
+    """What it has found so far."""
+    if job.kind == studies.KIND:
+        budget_study.show_job(job, key=key)
+    else:
+        evaluation_result.show(project, of_job(job), key=key)
 
 
 def _sentence(status: JobStatus) -> str:
@@ -70,13 +81,17 @@ def buttons(job: Job, status: JobStatus) -> None:
         ):
             with st.spinner("Resuming"):
                 attempt(functools.partial(training.resume, job))
-        if status.is_resumable and st.button(
-            "Keep what there is",
-            key=f"keep_{job.id}",
-            icon=":material/save:",
-            help="Saves the trainings that have ended as an evaluation of its own. You can still resume.",
+        if (
+            status.is_resumable
+            and job.kind == evaluation.KIND
+            and st.button(
+                "Keep what there is",
+                key=f"keep_{job.id}",
+                icon=":material/save:",
+                help="Saves the trainings that have ended as an evaluation of its own. You can still resume.",
+            )
         ):
-            attempt(functools.partial(keep_partial, job))
+            attempt(functools.partial(evaluation.keep_partial, job))
         with st.popover("Log", icon=":material/article:"):
             st.code(job.log_tail(60) or "Nothing yet.", language=None)
 
@@ -84,9 +99,8 @@ def buttons(job: Job, status: JobStatus) -> None:
 def broken(project: Project, job: Job) -> None:
     """One that stopped on its way: why, what there is already, and the way on."""
     status = job.status()
-    evaluation = of_job(job)
     with st.container(border=True):
-        st.markdown(f"**{literal(job.title)}** :gray[{literal(evaluation.name)}]")
+        st.markdown(f"**{literal(job.title)}** :gray[{literal(name_of(job))}]")
         where = f"{trainings(status)} are done. " if status.facts.get("trials_total") else ""
         if status.state == states.FAILED:
             st.error(f"It failed. {literal(status.message, 1000)}", icon=":material/error:")
@@ -95,4 +109,4 @@ def broken(project: Project, job: Job) -> None:
         else:
             st.info(f"Stopped. {where}It goes on from there.", icon=":material/pause_circle:")
         buttons(job, status)
-        evaluation_result.show(project, evaluation, key=f"broken_{job.id}")
+        results(project, job, key=f"broken_{job.id}")

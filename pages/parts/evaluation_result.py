@@ -42,12 +42,13 @@ def show(project: Project, evaluation: Evaluation, *, key: str) -> None:
         return
     sentence(view, key=key)
     paper = paper_numbers(project, evaluation.titles, same_annotation_budget=evaluation.same_annotation_budget)
-    band = plot(view, evaluation, key=key)
+    name = file_name(evaluation.id if evaluation.artifact is not None else "evaluation-partial", view)
+    band = plot(view, name, key=key)
     table(view, paper, key=key)
     for note in view.notes[:5]:
         st.caption(f":material/info: {literal(note, 400)}")
     stands_on(evaluation, view)
-    downloads(evaluation, view, trials, paper, band=band, key=key)
+    downloads(name, view, trials, paper, band=band, key=key)
 
 
 def sentence(view: EvaluationView, *, key: str) -> None:
@@ -62,7 +63,7 @@ def sentence(view: EvaluationView, *, key: str) -> None:
         asked = ratio
         if len(told) > 1:
             asked = st.segmented_control(
-                "At pruning ratio", told, default=ratio, format_func=percent, required=True, key=f"{key}_ratio"
+                view.axis, told, default=ratio, format_func=percent, required=True, key=f"{key}_ratio"
             )
             asked = asked if asked in told else ratio
         here = [method for method in view.methods if view.cell(method, asked) is not None and method != RANDOM]
@@ -86,14 +87,13 @@ def sentence(view: EvaluationView, *, key: str) -> None:
         )
 
 
-def plot(view: EvaluationView, evaluation: Evaluation, *, key: str) -> str:
+def plot(view: EvaluationView, name: str, *, key: str) -> str:
     """The chart; which band it shows."""
     band = "none"
     if any(cell.n > 1 for cell in view.cells.values()):
         band = st.segmented_control(
             "Band", list(BANDS), default="sd", format_func=BANDS.__getitem__, required=True, key=f"{key}_band"
         )
-    name = file_name(evaluation, view)
     st.plotly_chart(
         evaluation_charts.accuracy_plot(view, band=str(band)),
         key=f"{key}_plot",
@@ -157,15 +157,13 @@ def stands_on(evaluation: Evaluation, view: EvaluationView) -> None:
     st.caption(" ".join(said))
 
 
-def file_name(evaluation: Evaluation, view: EvaluationView) -> str:
+def file_name(whose: str, view: EvaluationView) -> str:
     """Its id and what is in it, so that no two files of different content share a name."""
-    digest = hashlib.sha256(summary_csv(view).encode()).hexdigest()[:8]
-    state = evaluation.id if evaluation.artifact is not None else "evaluation-partial"
-    return f"{state}-{digest}"
+    return f"{whose}-{hashlib.sha256(summary_csv(view).encode()).hexdigest()[:8]}"
 
 
 def downloads(
-    evaluation: Evaluation,
+    name: str,
     view: EvaluationView,
     trials: pd.DataFrame,
     paper: PaperNumbers | None,
@@ -173,7 +171,6 @@ def downloads(
     band: str,
     key: str,
 ) -> None:
-    name = file_name(evaluation, view)
     beside = paper.by_cell if paper is not None and st.session_state.get(f"{key}_paper") else None
     files = {
         "Trials CSV": (f"{name}-trials.csv", "text/csv", trials_csv(trials)),

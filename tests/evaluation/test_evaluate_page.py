@@ -3,17 +3,20 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from semiprune_core import files, jobs, line
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.evaluation import GROUND, EvaluationSettings, ground_facts, ground_of
+from semiprune_core.evaluation_view import COLUMNS
 from semiprune_core.jobs.job import JobStatus, create
 from semiprune_core.jobs.locks import release
+from semiprune_core.studies import BudgetSettings
 from semiprune_core.trials import BOOK, Trial, TrialBook
 from tests.scored_projects import make_scored
-from tests.support.trial_tables import fake_evaluation, fake_trials, table
+from tests.support.trial_tables import fake_evaluation, fake_trials, table, trial
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 
@@ -231,3 +234,35 @@ def test_names_from_outside_are_text(project):
     assert "<img" not in html(app)
     headline = next(one.value for one in app.markdown if one.value.startswith("####"))
     assert r"\<img" in headline and r"\*\*x" in headline
+
+
+def test_a_label_budget_study_is_started_from_the_page(project, queued):
+    app = opened(project)
+    app.segmented_control(key="evaluate_study").set_value("label_budget").run()
+    assert metric(app, "Trainings") == "69"  # 3 seeds x (2 ratios x (Random + 5 budgets x 2 methods) + full data)
+    app.pills(key="budget_budgets").set_value([0.2, 0.05]).run()
+    app.button(key="budget_start").click().run()
+    assert not app.exception, app.exception
+    [job] = jobs.list_jobs(project, "label_budget")
+    assert job.settings["budgets"] == [0.05, 0.2] and job.settings["truth"] == "reference"
+
+
+def test_a_finished_label_budget_study_is_told_by_budget(project):
+    rows = [(0.0, *trial("full", 0.0, 0, 0.9))]
+    for seed in (0, 1):
+        rows.append((0.0, *trial("random", 0.9, seed, 0.5)))
+        rows += [(budget, *trial("semi_aum_cutoff", 0.9, seed, 0.5 + budget)) for budget in (0.05, 0.1)]
+    settings = BudgetSettings(budgets=(0.01, 0.05, 0.1), methods=("semi_aum_cutoff",), ratios=(0.9,), seeds=(0, 1))
+    with project.draft("study", settings=settings.to_json(), inputs={"pool": project.pool().hash}) as draft:
+        pd.DataFrame(rows, columns=["budget", *COLUMNS]).to_parquet(draft.path("trials.parquet"))
+        stages = [{"budget": 0.01, "n_labels": 1, "problem": "3 of 4 classes have no labeled image."}]
+        stages += [
+            {"budget": budget, "n_labels": round(60 * budget), "pseudo_accuracy": 0.7, "ssl_minutes": 1.0}
+            for budget in (0.05, 0.1)
+        ]
+        draft.facts.update(budgets=stages, truth="reference", n_test=12)
+    app = opened(project)
+    assert "With 10% of the pool labeled, at 90% pruning, Semi-AUM+Cutoff keeps 67% of full accuracy, 10.0" in words(
+        app
+    )
+    assert "1% (1 label) was left out" in words(app) and "Label budget" in html(app)
