@@ -55,7 +55,7 @@ def keep(project, found, settings=None, n_epochs=None):
     inputs = {**scores.inputs, "scores": scores.hash}
     with project.draft("search", settings=settings.to_json(), inputs=inputs) as draft:
         draft.facts.update(write_search(draft.folder, found, best_values(found, n_epochs)))
-        draft.facts["score_settings"] = dict(scores.settings)
+        draft.facts.update(score_settings=dict(scores.settings), minutes=1.0, n_compared=100)
     return SearchRun(open_artifact(draft.folder))
 
 

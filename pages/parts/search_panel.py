@@ -5,13 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts import search_charts
+from pages.parts import search_charts, training_live
 from pages.parts.charts import STILL
 from pages.parts.text import count, duration, literal
 from semiprune_core import search
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job, JobStatus, list_jobs, states
-from semiprune_core.learning import training
 from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.results import ScoreRun
 from semiprune_core.search import Best, SearchRun, SearchSettings
@@ -122,7 +121,7 @@ def _watch(job: Job) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown(f"**{literal(job.title)}** :gray[{literal(settings.in_words)}]")
-            _buttons(job, status)
+            training_live.buttons(job, status, stop="Stop")
         if status.state == states.QUEUED:
             st.progress(0.0, text="Waiting for its turn: another run uses the same device.")
         else:
@@ -142,36 +141,13 @@ def _sentence(status: JobStatus) -> str:
     return " · ".join(parts)
 
 
-def _buttons(job: Job, status: JobStatus) -> None:
-    with st.container(horizontal=True, width="content"):
-        if not status.is_over and st.button(
-            "Stop", key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
-        ):
-            job.stop()
-            st.rerun(scope="fragment")
-        if status.is_resumable and st.button(
-            "Retry" if status.state == states.FAILED else "Resume",
-            key=f"resume_{job.id}",
-            icon=":material/play_arrow:",
-            type="primary",
-        ):
-            try:
-                with st.spinner("Resuming"):
-                    training.resume(job)
-            except SemiPruneError as error:
-                st.error(literal(str(error), 500))
-            else:
-                st.rerun()
-        with st.popover("Log", icon=":material/article:"):
-            st.code(job.log_tail(60) or "Nothing yet.", language=None)
-
-
 def _interrupted(job: Job, status: JobStatus) -> None:
     """A search that did not end: why, what it found so far, and the way on."""
     with st.container(border=True):
         st.markdown(f"**{literal(job.title)}**")
         table = search.partial_search(job)
-        kept = f"{count(len(table), 'finished trial')} of {status.facts.get('trials_total', '?')} are kept"
+        total = status.facts.get("trials_total")
+        kept = f"{count(len(table), 'finished trial')}{f' of {total:,}' if total else ''} kept"
         if status.state == states.FAILED:
             st.error(f"It failed; {kept}. {literal(status.message, 1000)}", icon=":material/error:")
         elif status.state == states.LOST:
@@ -179,7 +155,7 @@ def _interrupted(job: Job, status: JobStatus) -> None:
         else:
             st.info(f"Stopped; {kept}. It goes on with the next one.", icon=":material/pause_circle:")
         _picture(table, SearchSettings.from_json(job.settings), key=job.id)
-        _buttons(job, status)
+        training_live.buttons(job, status, stop="Stop")
 
 
 # --- results -------------------------------------------------------------------------------------------------------
@@ -234,24 +210,22 @@ def _result(run: SearchRun) -> None:
 
 def _best(run: SearchRun, one: Best) -> None:
     key = f"use_{run.artifact.id}_{one.pruning_ratio:g}"
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"Ratio **{one.pruning_ratio:g}**", width=90)
-        st.markdown(f"**{literal(one.value_words)}**", width=150)
-        st.markdown(
-            f"{one.mean:.1%} ± {100 * one.spread:.1f} :gray[Random {one.random_mean:.1%} ± "
-            f"{100 * one.random_spread:.1f}, difference {100 * one.difference:+.1f} ± "
-            f"{100 * one.difference_spread:.1f} points]",
-            width="stretch",
-        )
-        st.markdown(VERDICTS[one.verdict], width=190, help=one.sentence)
-        used = st.button(
-            "Use",
-            key=key,
-            icon=":material/north_east:",
-            on_click=_use,
-            args=(run.settings.method, one.pruning_ratio),
-            help="Choose this method and ratio above, with this value.",
-        )
+    ratio, value, numbers, verdict, use = st.columns([1, 2, 5, 2.2, 1], vertical_alignment="center")
+    ratio.markdown(f"Ratio **{one.pruning_ratio:g}**")
+    value.markdown(f"**{literal(one.value_words)}**")
+    numbers.markdown(
+        f"{one.mean:.1%} ± {100 * one.spread:.1f} :gray[Random {one.random_mean:.1%} ± {100 * one.random_spread:.1f}, "
+        f"difference {100 * one.difference:+.1f} ± {100 * one.difference_spread:.1f} points]"
+    )
+    verdict.markdown(VERDICTS[one.verdict], help=one.sentence)
+    used = use.button(
+        "Use",
+        key=key,
+        icon=":material/north_east:",
+        on_click=_use,
+        args=(run.settings.method, one.pruning_ratio),
+        help="Choose this method and ratio above, with this value.",
+    )
     if used:
         st.rerun()
 

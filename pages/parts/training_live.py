@@ -115,10 +115,11 @@ def learning(found: Curves, class_names: tuple[str, ...], key: str) -> None:
             st.plotly_chart(charts.class_bars(dict(zip(class_names, counts))), key=f"counts_{key}", config=charts.STILL)
 
 
-def buttons(job: Job, status: JobStatus) -> None:
+def buttons(job: Job, status: JobStatus, *, stop: str = "Stop training") -> None:
+    """Stop, resume or retry, and the log."""
     with st.container(horizontal=True, width="content"):
         if not status.is_over and st.button(
-            "Stop training", key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
+            stop, key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
         ):
             job.stop()
             st.rerun(scope="fragment")

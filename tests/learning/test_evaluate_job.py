@@ -152,7 +152,7 @@ def test_labels_that_people_change_later_do_not_slip_in(workspace, tmp_path, qui
     settings = EvaluationSettings(methods=("full",), seeds=(0,), epochs=3)
     before = ground_of(project)
     job = submit_evaluation(project, settings, device="cpu")
-    label(project, {position: "b" for position in range(0, 20, 2)})
+    label(project, dict.fromkeys(range(0, 20, 2), "b"))
     evaluate_job.run(JobContext(job))
     np.testing.assert_array_equal(quick[0]["labels"], before.labels[before.chosen_from])
     assert ground_of(project).labels.sum() > before.labels.sum()
