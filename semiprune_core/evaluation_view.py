@@ -295,7 +295,7 @@ def view_of(
     met = table.loc[table["method"] != FULL, "pruning_ratio"]
     columns = sorted({round(float(ratio), 6) for ratio in [*ratios, *met]} - {0.0})
     return EvaluationView(
-        cells, full, tuple(order), tuple(columns), dict(titles or {}), frozenset(unranked), axis, place
+        cells, full, tuple(order), tuple(columns), dict(titles or {}), frozenset(unranked), axis, place, usual
     )
 
 

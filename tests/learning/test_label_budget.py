@@ -80,7 +80,7 @@ def test_a_small_study_walks_all_stages_and_leaves_a_table(workspace, tmp_path):
         (0.6, "semi_aum_cutoff"): 2,
     }
     left_out, small, large = run.stages()
-    assert "classes have no labeled image" in left_out["problem"]  # one label for four classes
+    assert "3 of 4 classes have no label in it" in left_out["problem"]  # one label
     assert (small["n_labels"], large["n_labels"]) == (24, 36) and 0 <= large["pseudo_accuracy"] <= 1
     assert run.artifact.facts["test"] == "split" and run.artifact.facts["n_test"] == 20
     status = job.status()
@@ -136,9 +136,10 @@ def test_the_view_by_budget_speaks_of_budgets():
     ]
     rows += [(0.1, *trial("semi_aum_cutoff", 0.5, seed, 0.72)) for seed in (0, 1)]
     rows += [(0.1, *trial("semi_aum_cutoff", 0.9, seed, 0.1)) for seed in (0, 1)]
+    rows += [(0.2, *trial("semi_aum_cutoff", 0.5, 0, 0.8))]
     view = budget_view(pd.DataFrame(rows, columns=["budget", *COLUMNS]), 0.5, methods=("semi_aum_cutoff",))
     assert view.sentence() == (
         "With 10% of the pool labeled, at 50% pruning, Semi-AUM+Cutoff keeps 80% of full accuracy, 12.0 ± 0.0 points "
         "above random (2 seeds)."
     )
-    assert view.axis == "Label budget" and view.ratios == (0.1,)
+    assert view.axis == "Label budget" and view.ratios == (0.1, 0.2)
