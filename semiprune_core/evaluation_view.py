@@ -17,20 +17,9 @@ import pandas as pd
 from scipy import stats
 
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.evaluation import COLUMNS, RANDOM
+from semiprune_core.trials import FULL
 
-COLUMNS = (
-    "method",
-    "pruning_ratio",
-    "seed",
-    "n_train",
-    "n_test",
-    "n_correct",
-    "test_accuracy",
-    "minutes",
-    "knobs",
-    "note",
-)
-FULL, RANDOM = "full", "random"
 CONFIDENCE = 0.95
 USUAL_RATIO = 0.8
 """The ratio the first sentence is about, where it was run."""

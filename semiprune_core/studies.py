@@ -20,7 +20,7 @@ from semiprune_core import files, jobs
 from semiprune_core.artifacts import Artifact
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.evaluation import Ground, ground_of, trial_table
+from semiprune_core.evaluation import ground_of, trial_table
 from semiprune_core.evaluation_runs import titles_of
 from semiprune_core.evaluation_view import COLUMNS, FULL, RANDOM, EvaluationView, percent, view_of
 from semiprune_core.labeling import open_store
@@ -148,7 +148,7 @@ def submit_budget_study(
 ) -> jobs.Job:
     """Queue a label-budget study; it needs a true label for every image, reference or human."""
     snapshot = open_store(project).snapshot()
-    ground = study_ground(project, settings.truth)
+    ground = ground_of(project, settings.truth)  # pseudo-labels will not do: they are what is studied
     keep_snapshot(project, snapshot)
     n = len(settings.budgets)
     return jobs.submit(
@@ -160,11 +160,6 @@ def submit_budget_study(
         pins={"pool": project.pool().hash, "labels": snapshot.hash},
         immediate=immediate,
     )
-
-
-def study_ground(project: Project, truth: str | None) -> Ground:
-    """What the study trains with and tests on; pseudo-labels will not do: they are what is studied."""
-    return ground_of(project, truth)
 
 
 # --- results -------------------------------------------------------------------------------------------------------

@@ -150,7 +150,8 @@ def start_panel(project: Project, settings: BudgetSettings, ground: Ground, *, i
             width="stretch",
         ):
             try:
-                submit_budget_study(project, settings)
+                with st.spinner("Looking at what this machine can train with"):
+                    submit_budget_study(project, settings)
                 jobs.supervise(project.workspace)
             except SemiPruneError as error:
                 st.error(literal(str(error), 1000), icon=":material/error:")

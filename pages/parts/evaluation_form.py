@@ -201,7 +201,8 @@ def time_words(minutes: float | None) -> str:
 
 def start(project: Project, settings: EvaluationSettings) -> None:
     try:
-        submit_evaluation(project, settings)
+        with st.spinner("Looking at what this machine can train with"):
+            submit_evaluation(project, settings)
         jobs.supervise(project.workspace)
     except SemiPruneError as error:
         st.error(literal(str(error), 1000), icon=":material/error:")

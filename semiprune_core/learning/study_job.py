@@ -19,7 +19,7 @@ import numpy as np
 from semiprune_core import files
 from semiprune_core.artifacts import Artifact, open_artifact
 from semiprune_core.coresets import CoresetRequest, choose_coreset
-from semiprune_core.evaluation import Ground, ground_of, pinned_snapshot
+from semiprune_core.evaluation import RANDOM, Ground, ground_of, pinned_snapshot
 from semiprune_core.evaluation_runs import titles_of
 from semiprune_core.evaluation_view import percent
 from semiprune_core.jobs import JOB_KINDS, JobContext
@@ -50,7 +50,6 @@ from semiprune_core.studies import (
 from semiprune_core.trajectory_store import TrajectoryWriter, open_trajectory
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
 
-RANDOM = "random"
 PSEUDO = "pseudo.npz"
 
 
