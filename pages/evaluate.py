@@ -1,17 +1,46 @@
-"""Evaluate: does the coreset beat random?"""
+"""Evaluate: does the coreset beat random? Train on coresets, test, with seeds and intervals."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts import budget_study, evaluation_form, evaluation_history, evaluation_live, evaluation_result
 from pages.parts import project as projects
+from pages.parts.text import literal
+from semiprune_core import evaluation, evaluation_runs, jobs, studies
 from semiprune_core.line import BY_KEY
 
-projects.require("evaluate")
-projects.title(BY_KEY["evaluate"].title, BY_KEY["evaluate"].purpose)
-st.info(
-    "This version does not train on coresets by itself. To compare by hand: build a coreset and a Random one at one "
-    "ratio on the Select page, export both, train your model on each with several seeds, and compare on your test set.",
-    icon=":material/balance:",
-)
-st.page_link("select.py", label="Go to Select", icon=":material/arrow_forward:")
+
+def main() -> None:
+    project = projects.require("evaluate")
+    projects.title(BY_KEY["evaluate"].title, BY_KEY["evaluate"].purpose)
+    kinds = (evaluation.KIND, studies.KIND)
+    found = sorted((job for kind in kinds for job in jobs.list_jobs(project, kind)), key=lambda job: job.id)[::-1]
+    live = [job for job in found if not job.status().is_over]
+    done = evaluation_runs.finished(project)
+    for job in live:
+        evaluation_live.watch(project, job)
+    if found and not live and found[0].status().is_resumable:
+        evaluation_live.broken(project, found[0])
+    if done:
+        shown = evaluation_history.choose(done)
+        with st.container(border=True):
+            st.markdown(f"**{literal(shown.id)}** :gray[{literal(shown.name)}]")
+            evaluation_result.show(project, shown, key=f"shown_{shown.id}")
+    studied = budget_study.finished(project)
+    if studied:
+        budget_study.show_finished(studied)
+    if not done and not studied and not found:
+        st.info(
+            "Is the coreset better than picking at random? Choose methods and ratios below: a fresh network is trained "
+            "on every coreset, several times, and tested. You get a sentence with its interval, a plot and a table.",
+            icon=":material/balance:",
+        )
+        evaluation_form.draw(project, idle=True)
+        return
+    with st.expander("New evaluation", icon=":material/add:", expanded=not live and not done and not studied):
+        evaluation_form.draw(project, idle=not live)
+    evaluation_history.draw(project, done, studied, [job for job in found if job not in live])
+
+
+main()

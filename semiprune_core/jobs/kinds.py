@@ -37,6 +37,7 @@ HOMES: dict[str, Home] = {
     "dynamics": Home("semiprune_core.learning.dynamics_job", "Training dynamics"),
     "search": Home("semiprune_core.learning.search_job", "Search"),
     "evaluate": Home("semiprune_core.learning.evaluate_job", "Evaluate"),
+    "label_budget": Home("semiprune_core.learning.study_job", "Label-budget study"),
     "map": Home("semiprune_core.embeddings.jobs", "Map"),
     "export": Home("semiprune_core.export_job", "Export", device="io"),
     "verify": Home("semiprune_core.export_job", "Verify", device="io"),

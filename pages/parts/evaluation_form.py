@@ -1,0 +1,210 @@
+"""The form of a new evaluation: which study, which methods, how often, for how long, and the start."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts import budget_study
+from pages.parts.text import count, duration, literal
+from semiprune_core import jobs
+from semiprune_core.coresets import RATIOS
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.evaluation import EvaluationSettings, Ground, submit_evaluation
+from semiprune_core.evaluation_runs import (
+    MethodChoice,
+    epochs_of,
+    expected_minutes,
+    ground_sentence,
+    grounds_of,
+    method_choices,
+    planned,
+    why_no_ground,
+)
+from semiprune_core.evaluation_view import FULL, RANDOM, percent
+from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
+from semiprune_core.workspace import Project
+
+COMPARE, BUDGET, SAME_BUDGET = "compare", "label_budget", "same_annotation_budget"
+STUDIES = {COMPARE: "Compare methods", BUDGET: "Label-budget study", SAME_BUDGET: "Same annotation budget"}
+ABOUT = {
+    COMPARE: "Trains on the coreset of every method at every ratio, several times, and tests each. "
+    "Shows whether a method beats choosing at random, and by how much.",
+    BUDGET: "Repeats everything with 1, 2, 5, 10 and 20% of the pool labeled: semi-supervised training, dynamics run, "
+    "coresets, tests. Shows how many labels it takes until a coreset beats choosing at random.",
+    SAME_BUDGET: "Every method gets the same number of labeled images in total: those that were labeled first are in "
+    "its coreset and count. Shows whether the first labels were well spent.",
+}
+BUDGET_RATIOS = (0.4, 0.6, 0.7, 0.8)
+"""The paper's budgets of 60, 40, 30 and 20%."""
+MORE_RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+USUAL = (RANDOM, "semi_aum_cutoff", "semi_dual_beta")
+LONG_MINUTES = 8 * 60
+
+
+def draw(project: Project, *, idle: bool) -> None:
+    """Everything needed to start; ``idle`` where no evaluation is under way."""
+    study = st.segmented_control(
+        "Study", list(STUDIES), default=COMPARE, format_func=STUDIES.__getitem__, required=True, key="evaluate_study"
+    )
+    st.caption(ABOUT[str(study)])
+    grounds = grounds_of(project)
+    if not grounds:
+        st.warning(literal(why_no_ground(project), 600), icon=":material/label_off:")
+        return
+    if study == BUDGET:
+        budget_study.form(project, grounds, idle=idle)
+        return
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        settings = choices(project, str(study), tuple(grounds))
+    with right:
+        if settings is not None:
+            start_panel(project, settings, grounds[str(settings.truth)], idle=idle)
+
+
+def choices(project: Project, study: str, truths: tuple[str, ...]) -> EvaluationSettings | None:
+    """What a person chooses; None where it cannot be run."""
+    known = {choice.name: choice for choice in method_choices(project)}
+    usable = [name for name, choice in known.items() if choice.problem is None]
+    methods = st.pills(
+        "Methods",
+        usable,
+        selection_mode="multi",
+        default=[name for name in USUAL if name in usable],
+        format_func=lambda name: known[name].title,
+        key="evaluate_methods",
+        wrap=True,
+    )
+    with st.expander("What the methods do and need", icon=":material/help:"):
+        for choice in known.values():
+            explain(choice)
+    usual = BUDGET_RATIOS if study == SAME_BUDGET else RATIOS
+    ratios = st.pills(
+        "Pruning ratios",
+        MORE_RATIOS,
+        selection_mode="multi",
+        default=list(usual),
+        format_func=percent,
+        key=f"evaluate_ratios_{study}",
+        wrap=True,
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        n_seeds = st.number_input(
+            "Seeds",
+            1,
+            20,
+            3,
+            key="evaluate_seeds",
+            width=110,
+            help="Each training is repeated with other random starts. Intervals need at least two; five say more.",
+        )
+        preset = st.selectbox(
+            "Preset", list(SUPERVISED_PRESETS), format_func=SUPERVISED_PRESETS.title, key="evaluate_preset", width=200
+        )
+        epochs = st.number_input(
+            "Epochs",
+            1,
+            10_000,
+            supervised_preset(str(preset)).epochs,
+            key=f"evaluate_epochs_{preset}",
+            width=120,
+            help="Passes over a coreset. The last one counts, never the best: nobody would know which that is.",
+        )
+        truth = truths[0]
+        if len(truths) > 1:
+            truth = st.selectbox(
+                "Train with", truths, format_func=lambda one: f"{one} labels", key="evaluate_truth", width=200
+            )
+    whole = st.toggle(
+        "Train on all images too",
+        value=True,
+        key="evaluate_full",
+        help="The full data set is the line to measure against; without it no share of full accuracy can be said.",
+    )
+    if not methods or not ratios:
+        st.info("Choose at least one method and one pruning ratio.", icon=":material/checklist:")
+        return None
+    own = int(epochs)
+    try:
+        return EvaluationSettings(
+            methods=(*((FULL,) if whole else ()), *(name for name in known if name in methods)),
+            ratios=tuple(sorted(float(ratio) for ratio in ratios)),
+            seeds=tuple(range(int(n_seeds))),
+            preset=str(preset),
+            epochs=None if own == supervised_preset(str(preset)).epochs else own,
+            truth=str(truth),
+            same_annotation_budget=study == SAME_BUDGET,
+            study=study,
+        )
+    except SemiPruneError as error:
+        st.error(literal(str(error), 1000), icon=":material/error:")
+        return None
+
+
+def explain(choice: MethodChoice) -> None:
+    needs = "" if choice.looks_at == "Nothing" else f" Looks at: {literal(choice.looks_at)}."
+    about = f" {literal(choice.about, 300)}" if needs and choice.about else ""
+    st.markdown(f"**{literal(choice.title)}** {literal(choice.explain, 400)} :gray[{needs}{about}]")
+    if choice.problem:
+        st.caption(f":material/block: {literal(choice.problem, 300)}")
+
+
+def start_panel(project: Project, settings: EvaluationSettings, ground: Ground, *, idle: bool) -> None:
+    """What it stands on, how many trainings, how long; and the button."""
+    with st.container(border=True):
+        st.markdown("**What it will do**")
+        st.markdown(ground_sentence(ground))
+        if settings.truth == "pseudo":
+            st.warning(
+                "Coresets are trained on pseudo-labels: the numbers say how well a coreset teaches the model's own "
+                "answers, which may flatter methods that chose by them. Reference labels, or a label by a person for "
+                "every image, would say more.",
+                icon=":material/warning:",
+            )
+        if RANDOM not in settings.methods:
+            st.info("Without Random nobody can tell whether a method beats chance.", icon=":material/casino:")
+        if len(settings.seeds) == 1:
+            st.info("One seed gives no interval: a lead may be chance.", icon=":material/looks_one:")
+        n, minutes = len(planned(settings)), expected_minutes(project, settings, len(ground.chosen_from))
+        with st.container(horizontal=True, gap="medium"):
+            st.metric("Trainings", f"{n:,}")
+            st.metric("Epochs each", f"{epochs_of(settings):,}")
+            st.metric("Takes about", duration(60 * minutes) if minutes is not None else "not known")
+        st.caption(time_words(minutes))
+        if minutes is not None and minutes > LONG_MINUTES:
+            st.warning(
+                "That is long. Fewer ratios, methods, seeds or epochs shorten it; cheap trainings come first, and "
+                "what has ended is kept when you stop.",
+                icon=":material/schedule:",
+            )
+        if st.button(
+            f"Start {count(n, 'training')}",
+            type="primary",
+            icon=":material/play_arrow:",
+            key="evaluate_start",
+            disabled=not idle,
+            width="stretch",
+        ):
+            start(project, settings)
+        if not idle:
+            st.caption("Another evaluation is under way. Stop it or wait for its end.")
+
+
+def time_words(minutes: float | None) -> str:
+    if minutes is None:
+        return (
+            "No run with this preset has been timed on this pool. Cheap trainings come first, so the time left is "
+            "known after a few. Methods that need more than scores make that first, which takes time of its own."
+        )
+    return "From what this preset took on this pool before. What some methods must make before choosing comes on top."
+
+
+def start(project: Project, settings: EvaluationSettings) -> None:
+    try:
+        with st.spinner("Looking at what this machine can train with"):
+            submit_evaluation(project, settings)
+        jobs.supervise(project.workspace)
+    except SemiPruneError as error:
+        st.error(literal(str(error), 1000), icon=":material/error:")
+    else:
+        st.rerun()

@@ -1,0 +1,73 @@
+"""Earlier evaluations: look at one again, or delete it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts.text import duration
+from pages.parts.training_history import attempt
+from semiprune_core.evaluation_runs import TRUTHS, Evaluation
+from semiprune_core.evaluation_view import percent
+from semiprune_core.jobs import Job
+from semiprune_core.learning import training
+from semiprune_core.studies import StudyRun
+from semiprune_core.workspace import Project
+
+
+def choose(done: Sequence[Evaluation]) -> Evaluation:
+    """Which finished evaluation is shown: the newest, or another one."""
+    if len(done) == 1:
+        return done[0]
+    by_id = {one.id: one for one in done}
+    chosen = st.selectbox(
+        "Evaluation", list(by_id), format_func=lambda name: title(by_id[name]), key=f"evaluate_shown_{done[0].id}"
+    )
+    return by_id[chosen]
+
+
+def title(evaluation: Evaluation) -> str:
+    return f"{evaluation.id}: {evaluation.name} ({when(evaluation.created)})"
+
+
+def when(moment: str) -> str:
+    return moment[:16].replace("T", " ")
+
+
+def draw(project: Project, done: Sequence[Evaluation], studied: Sequence[StudyRun], over: Sequence[Job]) -> None:
+    """All of them as a table with their sentences, and a way to delete one."""
+    removable = {one.id: (title(one), training.Run(None, one.artifact)) for one in done}
+    for study in studied:
+        name = f"{study.artifact.id}: label-budget study ({when(str(study.artifact.manifest['created']))})"
+        removable[study.artifact.id] = (name, training.Run(None, study.artifact))
+    for job in over:
+        if job.status().is_resumable:
+            removable[job.id] = (f"{job.title}, {job.status().state} ({when(job.created)})", training.Run(job, None))
+    if not removable:
+        return
+    st.subheader("History", anchor=False)
+    if done:
+        st.dataframe(pd.DataFrame([_row(one) for one in done]), hide_index=True)
+    with st.popover("Delete one", icon=":material/more_horiz:"):
+        chosen = st.selectbox(
+            "Evaluation", list(removable), format_func=lambda name: removable[name][0], key="evaluate_which"
+        )
+        st.caption("Deleting removes its trainings' numbers. Coresets, scores and labels stay.")
+        if st.button("Delete", key="evaluate_delete", icon=":material/delete:"):
+            attempt(lambda: training.delete_run(project, removable[chosen][1]))
+
+
+def _row(evaluation: Evaluation) -> dict[str, str]:
+    view = evaluation.view()
+    return {
+        "Evaluation": evaluation.id,
+        "When": when(evaluation.created),
+        "What came out": view.sentence(),
+        "Methods": ", ".join(evaluation.titles.get(one, one) for one in evaluation.methods),
+        "Ratios": ", ".join(percent(ratio) for ratio in evaluation.ratios),
+        "Seeds": str(len(evaluation.seeds)),
+        "Labels": TRUTHS.get(str(evaluation.facts.get("truth")), "–"),
+        "Trained": duration(60 * view.minutes),
+    }

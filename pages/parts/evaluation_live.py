@@ -1,0 +1,112 @@
+"""An evaluation while it runs, and one that did not come to its end: progress, numbers so far, stop, resume."""
+
+from __future__ import annotations
+
+import functools
+
+import streamlit as st
+
+from pages.parts import budget_study, evaluation_result
+from pages.parts.text import count, duration, literal
+from pages.parts.training_history import attempt
+from semiprune_core import evaluation, studies
+from semiprune_core.evaluation_runs import of_job
+from semiprune_core.jobs import Job, JobStatus, states
+from semiprune_core.learning import training
+from semiprune_core.workspace import Project
+
+EVERY = 2.0
+
+
+@st.fragment(run_every=EVERY)
+def watch(project: Project, job: Job) -> None:
+    """The job until it ends; then the whole page runs once more and sees the result."""
+    status = job.status()
+    if status.is_over:
+        st.rerun()
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown(f"**{literal(job.title)}** :gray[{literal(name_of(job))}]", width="content")
+            buttons(job, status)
+        if status.state == states.QUEUED:
+            st.progress(0.0, text="Waiting for its turn: another run uses the same device.")
+        else:
+            st.progress(status.fraction, text=_sentence(status))
+        results(project, job, key=f"live_{job.id}")
+
+
+def name_of(job: Job) -> str:
+    return "" if job.kind == studies.KIND else of_job(job).name
+
+
+def results(project: Project, job: Job, *, key: str) -> None:
+    """What it has found so far."""
+    if job.kind == studies.KIND:
+        budget_study.show_job(job, key=key)
+    else:
+        evaluation_result.show(project, of_job(job), key=key)
+
+
+def _sentence(status: JobStatus) -> str:
+    if status.stop_requested:
+        return "Stopping; trainings that have ended are kept"
+    if not status.total:
+        return "Starting: making what the methods look at"
+    facts = status.facts
+    parts = [trainings(status)] if facts.get("trials_total") else []
+    if facts.get("trial"):
+        parts.append(literal(str(facts["trial"]), 100))
+    if status.seconds_left is not None:
+        parts.append(f"{duration(status.seconds_left)} left")
+    return " · ".join(parts) or "Making what the methods look at"
+
+
+def trainings(status: JobStatus) -> str:
+    facts = status.facts
+    return f"{facts.get('trials_done', 0):,} of {count(int(facts.get('trials_total', 0)), 'training')}"
+
+
+def buttons(job: Job, status: JobStatus) -> None:
+    with st.container(horizontal=True, width="content"):
+        if not status.is_over and st.button(
+            "Stop", key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
+        ):
+            job.stop()
+            st.rerun(scope="fragment")
+        if status.is_resumable and st.button(
+            "Resume" if status.state != states.FAILED else "Retry",
+            key=f"resume_{job.id}",
+            icon=":material/play_arrow:",
+            type="primary",
+        ):
+            with st.spinner("Resuming"):
+                attempt(functools.partial(training.resume, job))
+        if (
+            status.is_resumable
+            and job.kind == evaluation.KIND
+            and st.button(
+                "Keep what there is",
+                key=f"keep_{job.id}",
+                icon=":material/save:",
+                help="Saves the trainings that have ended as an evaluation of its own. You can still resume.",
+            )
+        ):
+            attempt(functools.partial(evaluation.keep_partial, job))
+        with st.popover("Log", icon=":material/article:"):
+            st.code(job.log_tail(60) or "Nothing yet.", language=None)
+
+
+def broken(project: Project, job: Job) -> None:
+    """One that stopped on its way: why, what there is already, and the way on."""
+    status = job.status()
+    with st.container(border=True):
+        st.markdown(f"**{literal(job.title)}** :gray[{literal(name_of(job))}]")
+        where = f"{trainings(status)} are done. " if status.facts.get("trials_total") else ""
+        if status.state == states.FAILED:
+            st.error(f"It failed. {literal(status.message, 1000)}", icon=":material/error:")
+        elif status.state == states.LOST:
+            st.warning(f"It was interrupted. {literal(status.message, 1000)}", icon=":material/power_off:")
+        else:
+            st.info(f"Stopped. {where}It goes on from there.", icon=":material/pause_circle:")
+        buttons(job, status)
+        results(project, job, key=f"broken_{job.id}")

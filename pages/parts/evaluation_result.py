@@ -1,0 +1,192 @@
+"""What an evaluation found: a sentence, the plot, the table, its cost, and files to take away."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts import evaluation_charts
+from pages.parts.text import count, duration, literal
+from semiprune_core.evaluation_files import described, html_table, latex_table, summary_csv, trials_csv
+from semiprune_core.evaluation_plot import svg_plot
+from semiprune_core.evaluation_runs import TESTS, TRUTHS, Evaluation
+from semiprune_core.evaluation_view import RANDOM, EvaluationView, percent
+from semiprune_core.paper_results import PaperNumbers, paper_numbers
+from semiprune_core.workspace import Project
+
+BANDS = {"sd": "standard deviation", "interval": "95% interval of the mean", "none": "none"}
+CONTENTS = {"accuracy": "Accuracy", "difference": "Difference to Random", "minutes": "Minutes"}
+STYLE = """<style>
+.studio-evaluation { overflow-x: auto; }
+.studio-evaluation table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; margin: 0; }
+.studio-evaluation th, .studio-evaluation td { padding: .38rem .7rem; text-align: right; white-space: nowrap;
+  border: none; border-bottom: 1px solid color-mix(in srgb, currentColor 12%, transparent); font-weight: 400; }
+.studio-evaluation thead th { border-top: 2px solid currentColor; border-bottom: 1px solid currentColor; }
+.studio-evaluation th:first-child { text-align: left; padding-left: .2rem; }
+.studio-evaluation tbody tr:last-child > * { border-bottom: 2px solid currentColor; }
+.studio-evaluation .full > * { border-top: 1px solid currentColor; }
+.studio-evaluation .spread, .studio-evaluation .none { opacity: .6; }
+.studio-evaluation .paper { display: block; font-size: .82em; opacity: .65; }
+.studio-evaluation u { text-underline-offset: 3px; }
+</style>"""
+
+
+def show(project: Project, evaluation: Evaluation, *, key: str) -> None:
+    """Everything about an evaluation's trials so far; nothing drawn twice while they come in."""
+    trials = evaluation.trials()
+    view = evaluation.view(trials)
+    if view.is_empty:
+        st.caption("The first training has not ended yet. Numbers appear here one training at a time.")
+        return
+    sentence(view, key=key)
+    paper = paper_numbers(project, evaluation.titles, same_annotation_budget=evaluation.same_annotation_budget)
+    name = file_name(evaluation.id if evaluation.artifact is not None else "evaluation-partial", view)
+    band = plot(view, name, key=key)
+    table(view, paper, key=key)
+    for note in view.notes[:5]:
+        st.caption(f":material/info: {literal(note, 400)}")
+    stands_on(evaluation, view)
+    downloads(name, view, trials, paper, band=band, key=key)
+
+
+def sentence(view: EvaluationView, *, key: str) -> None:
+    """The answer first; another ratio or method is one click away."""
+    ratio = view.usual_ratio()
+    if ratio is None:
+        st.markdown(f"#### {literal(view.sentence(), 400)}")
+        return
+    words = st.container()
+    told = [one for one in view.ratios if view.leader(one) is not None]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        asked = ratio
+        if len(told) > 1:
+            asked = st.segmented_control(
+                view.axis, told, default=ratio, format_func=percent, required=True, key=f"{key}_ratio"
+            )
+            asked = asked if asked in told else ratio
+        here = [method for method in view.methods if view.cell(method, asked) is not None and method != RANDOM]
+        method = None
+        if len(here) > 1:
+            best = view.leader(asked)
+            method = st.selectbox(
+                "Method",
+                [None, *here],
+                format_func=lambda one: f"the best: {view.title(str(best))}" if one is None else view.title(one),
+                key=f"{key}_method",
+                width=280,
+            )
+            method = method if method in here else None
+    words.markdown(f"#### {literal(view.sentence(asked, method), 400)}")
+    rivals = [one for one in here if one not in view.unranked]
+    if method is None and len(rivals) > 2:
+        words.caption(
+            f"The best of {len(rivals)} methods by its mean. Picking the best of several makes its lead look a little "
+            "larger than it is."
+        )
+
+
+def plot(view: EvaluationView, name: str, *, key: str) -> str:
+    """The chart; which band it shows."""
+    band = "none"
+    if any(cell.n > 1 for cell in view.cells.values()):
+        band = st.segmented_control(
+            "Band", list(BANDS), default="sd", format_func=BANDS.__getitem__, required=True, key=f"{key}_band"
+        )
+    st.plotly_chart(
+        evaluation_charts.accuracy_plot(view, band=str(band)),
+        key=f"{key}_plot",
+        config=evaluation_charts.config(name),
+        alt=view.sentence(),
+    )
+    return str(band)
+
+
+def table(view: EvaluationView, paper: PaperNumbers | None, *, key: str) -> None:
+    """As in the paper: best bold, second underlined."""
+    contents = list(CONTENTS) if RANDOM in view.methods else [one for one in CONTENTS if one != "difference"]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        content = st.segmented_control(
+            "Table", contents, default="accuracy", format_func=CONTENTS.__getitem__, required=True, key=f"{key}_table"
+        )
+        beside = False
+        if paper is not None and content == "accuracy":
+            beside = st.toggle(f"Beside the paper's {paper.title}", value=True, key=f"{key}_paper")
+    numbers = paper.by_cell if paper is not None and beside else {}
+    st.html(STYLE + html_table(view, content=str(content), paper=numbers))
+    if content == "accuracy":
+        marked = " Best in bold, second underlined." if any(view.marks(ratio) for ratio in view.ratios) else ""
+        st.caption(described(view) + marked)
+        if view.unranked & set(view.methods):
+            names = ", ".join(literal(view.title(one)) for one in view.methods if one in view.unranked)
+            st.caption(f"{names}: sees the labels of all images while choosing, so it is not ranked with the others.")
+        if paper is not None and beside:
+            full = f" Full data there: {paper.full:.1f}." if paper.full is not None else ""
+            st.caption(f"Below each number: {literal(paper.note, 400)}{full}")
+    elif content == "difference":
+        st.caption(
+            "Percentage points, paired by seed, ± half the 95% interval (Student). Bold: the interval leaves zero out."
+        )
+    else:
+        st.caption("Of one training, the mean over seeds, without what a method needs before it can choose.")
+
+
+def stands_on(evaluation: Evaluation, view: EvaluationView) -> None:
+    """What the numbers were measured with, and what that cost."""
+    facts = evaluation.facts
+    said = []
+    if facts:
+        said.append(
+            f"Trained with {TRUTHS.get(facts['truth'], facts['truth'])}, tested on {facts['n_test']:,} images "
+            f"({TESTS.get(facts['test'], facts['test'])}); the last epoch counts."
+        )
+    epochs = f", {evaluation.epochs} epochs" if evaluation.epochs else ""
+    said.append(
+        f"Preset {literal(evaluation.preset)}{epochs}. {count(view.n_trials, 'training')} in "
+        f"{duration(60 * view.minutes)}."
+    )
+    costly = {name: float(value) for name, value in facts.get("evidence_minutes", {}).items() if float(value) >= 0.05}
+    if costly:
+        names = ", ".join(f"{literal(view.title(name))} {value:.1f} min" for name, value in costly.items())
+        said.append(f"Before choosing: {names}.")
+    if evaluation.same_annotation_budget:
+        said.append(
+            "Same annotation budget: for methods that used people's labels these images are in every coreset and count."
+        )
+    st.caption(" ".join(said))
+
+
+def file_name(whose: str, view: EvaluationView) -> str:
+    """Its id and what is in it, so that no two files of different content share a name."""
+    return f"{whose}-{hashlib.sha256(summary_csv(view).encode()).hexdigest()[:8]}"
+
+
+def downloads(
+    name: str,
+    view: EvaluationView,
+    trials: pd.DataFrame,
+    paper: PaperNumbers | None,
+    *,
+    band: str,
+    key: str,
+) -> None:
+    beside = paper.by_cell if paper is not None and st.session_state.get(f"{key}_paper") else None
+    files = {
+        "Trials CSV": (f"{name}-trials.csv", "text/csv", trials_csv(trials)),
+        "Means CSV": (f"{name}-means.csv", "text/csv", summary_csv(view)),
+        "LaTeX": (f"{name}.tex", "text/x-tex", latex_table(view, paper=beside)),
+        "SVG": (f"{name}.svg", "image/svg+xml", svg_plot(view, band=band)),
+    }
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for words, (file, mime, data) in files.items():
+            st.download_button(
+                words,
+                data.encode(),
+                file_name=file,
+                mime=mime,
+                icon=":material/download:",
+                key=f"{key}_{words}",
+                on_click="ignore",
+            )
+        st.caption("PNG: the camera above the plot.", width="content")

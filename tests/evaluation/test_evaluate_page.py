@@ -1,0 +1,269 @@
+"""The page Evaluate: the form, an evaluation under way, one that ended, one that was stopped."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from semiprune_core import files, jobs, line
+from semiprune_core.coresets import CoresetRequest, build_coreset
+from semiprune_core.evaluation import GROUND, EvaluationSettings, ground_facts, ground_of
+from semiprune_core.evaluation_view import COLUMNS
+from semiprune_core.jobs.job import JobStatus, create
+from semiprune_core.jobs.locks import release
+from semiprune_core.studies import BudgetSettings
+from semiprune_core.trials import BOOK, Trial, TrialBook
+from tests.scored_projects import make_scored
+from tests.support.trial_tables import fake_evaluation, fake_trials, table, trial
+
+MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
+
+
+@pytest.fixture(autouse=True)
+def labels_are_done(monkeypatch):
+    """These projects were given their pseudo-labels; nobody labeled."""
+    monkeypatch.setitem(line.DONE_WHEN, "label", lambda project: True)
+
+
+@pytest.fixture
+def project(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path, n=60)
+    build_coreset(project, CoresetRequest(pruning_ratio=0.5))
+    return project
+
+
+@pytest.fixture
+def queued(monkeypatch):
+    """Jobs stay in their queue, for a device that nobody has to look for."""
+    monkeypatch.setattr("semiprune_core.learning.machine.places", lambda device, nproc=1: "cpu")
+    monkeypatch.setattr("semiprune_core.jobs.supervise", lambda workspace: None)
+
+
+def opened(project):
+    app = AppTest.from_file(MAIN, default_timeout=90)
+    app.session_state["project"] = project.name
+    app.run()
+    app.switch_page("evaluate.py").run()
+    assert not app.exception, app.exception
+    return app
+
+
+def words(app):
+    return " ".join(
+        one.value for kind in ("markdown", "caption", "info", "warning", "error") for one in getattr(app, kind)
+    ).replace("\\", "")
+
+
+def html(app):
+    return " ".join(one.proto.body for one in app.get("html"))
+
+
+def metric(app, label):
+    return next(one.value for one in app.metric if one.label == label)
+
+
+def test_the_empty_page_explains_and_offers_the_form(project):
+    app = opened(project)
+    assert "better than picking at random" in app.info[0].value
+    assert metric(app, "Trainings") == "48"  # 3 methods x 5 ratios x 3 seeds, and the full data 3 times
+    assert metric(app, "Takes about") == "not known"
+    assert "Trains a fresh network on each coreset with the reference labels" in words(app)
+    assert "images of the pool that are kept out of every coreset, because it came without test images" in words(app)
+
+
+def test_starting_queues_what_was_chosen(project, queued):
+    app = opened(project)
+    app.number_input(key="evaluate_seeds").set_value(2).run()
+    app.pills(key="evaluate_ratios_compare").set_value([0.9, 0.5]).run()
+    app.toggle(key="evaluate_full").set_value(False).run()
+    app.button(key="evaluate_start").click().run()
+    assert not app.exception, app.exception
+    [job] = jobs.list_jobs(project, "evaluate")
+    settings = EvaluationSettings.from_json(job.settings)
+    assert settings.ratios == (0.5, 0.9) and settings.seeds == (0, 1) and not settings.same_annotation_budget
+    assert set(settings.methods) == {"random", "semi_aum_cutoff", "semi_dual_beta"}
+    assert "Another evaluation is under way" in words(app) and app.button(key="evaluate_start").disabled
+
+
+def test_the_form_warns_of_one_seed_and_of_no_random(project):
+    app = opened(project)
+    app.number_input(key="evaluate_seeds").set_value(1).run()
+    app.pills(key="evaluate_methods").set_value(["semi_aum_cutoff"]).run()
+    assert "One seed gives no interval" in words(app) and "Without Random nobody can tell" in words(app)
+    app.pills(key="evaluate_methods").set_value([]).run()
+    assert "Choose at least one method" in words(app)
+    assert not [button for button in app.button if button.key == "evaluate_start"]
+
+
+def test_the_same_annotation_budget_has_the_papers_budgets(project, queued):
+    app = opened(project)
+    app.segmented_control(key="evaluate_study").set_value("same_annotation_budget").run()
+    app.button(key="evaluate_start").click().run()
+    [job] = jobs.list_jobs(project, "evaluate")
+    assert job.settings["same_annotation_budget"] is True and job.settings["ratios"] == [0.4, 0.6, 0.7, 0.8]
+
+
+def test_training_on_pseudo_labels_is_never_silent(project):
+    app = opened(project)
+    app.selectbox(key="evaluate_truth").set_value("pseudo").run()
+    assert "flatter methods that chose by them" in words(app)
+
+
+def test_a_finished_evaluation_is_told_drawn_and_tabled(project):
+    run = fake_evaluation(project)
+    app = opened(project)
+    key = f"shown_{run.artifact.id}"
+    assert "At 80% pruning Semi-DUAL+Beta keeps" in words(app) and "points above random (3 seeds)" in words(app)
+    assert "<b>" in html(app) and "<u>" in html(app) and "Full data" in html(app)
+    assert "Trained with the reference labels that came with the images, tested on 1,000 images" in words(app)
+    app.segmented_control(key=f"{key}_ratio").set_value(0.3).run()
+    app.selectbox(key=f"{key}_method").set_value("semi_aum_cutoff").run()
+    assert "At 30% pruning Semi-AUM+Cutoff" in words(app)
+    app.segmented_control(key=f"{key}_table").set_value("difference").run()
+    assert not app.exception and "paired by seed" in words(app)
+    app.segmented_control(key=f"{key}_band").set_value("interval").run()
+    assert not app.exception
+    files = {button.label for button in app.get("download_button")}
+    assert files == {"Trials CSV", "Means CSV", "LaTeX", "SVG"}
+
+
+def test_an_earlier_evaluation_gives_the_time_of_a_new_one(project):
+    fake_evaluation(project)
+    assert metric(opened(project), "Takes about") != "not known"
+
+
+def test_several_evaluations_can_be_chosen_and_one_deleted(project):
+    fake_evaluation(project, fake_trials(n_seeds=2))
+    fake_evaluation(project, table(("semi_aum_cutoff", 0.7, 0, 0.6)))
+    app = opened(project)
+    assert "Random was not tried there" in words(app)
+    app.selectbox(key="evaluate_shown_evaluation-0002").set_value("evaluation-0001").run()
+    assert "(2 seeds)" in words(app)
+    assert app.dataframe[-1].value["Evaluation"].tolist() == ["evaluation-0002", "evaluation-0001"]
+    app.button(key="evaluate_delete").click().run()
+    assert [one.id for one in project.artifacts("evaluation")] == ["evaluation-0001"]
+
+
+def unfinished(project, state, trials, **status):
+    """An evaluation job whose trainings have got so far."""
+    settings = EvaluationSettings(methods=("full", "random", "semi_aum_cutoff", "semi_dual_beta"))
+    spec = {
+        "kind": "evaluate",
+        "title": "Evaluate",
+        "settings": json.loads(json.dumps(settings.to_json())),
+        "device": "cpu",
+        "pins": {},
+        "nproc": 1,
+    }
+    facts = {"trials_done": len(trials), "trials_total": 48, "trial": "Random, ratio 0.9, seed 1 of 3"}
+    job, lease = create(project, spec, JobStatus(state=state, done=900, total=4800, facts=facts, **status))
+    write_partial(job, trials)
+    return job, lease
+
+
+def write_partial(job, trials):
+    """The book and the notes that an evaluation leaves in its folder."""
+    book = TrialBook(job.work_folder / BOOK)
+    for row in trials.to_dict("records"):
+        result = {
+            "n_train": row["n_train"],
+            "n_test": row["n_test"],
+            "n_correct": row["n_correct"],
+            "note": row["note"],
+        }
+        one = Trial(method=row["method"], pruning_ratio=row["pruning_ratio"], seed=row["seed"])
+        book.add(one, {**result, "seconds": 60 * row["minutes"], "mark": one.key})
+    settings = EvaluationSettings.from_json(job.settings)
+    files.write_json(job.work_folder / GROUND, ground_facts(settings, ground_of(job.project), 60))
+
+
+def test_a_running_evaluation_shows_what_it_has(project):
+    _, lease = unfinished(project, jobs.RUNNING, fake_trials().head(20), seconds_left=600.0)
+    try:
+        app = opened(project)
+        assert "At 50% pruning Semi-AUM+Cutoff reaches" in words(app)  # as far as it got
+        assert html(app).count("–") > 0  # what has not been trained yet
+        assert [button.label for button in app.button if button.label == "Stop"] == ["Stop"]
+    finally:
+        release(lease)
+
+
+def test_a_running_evaluation_without_a_number_says_so(project):
+    _, lease = unfinished(project, jobs.RUNNING, fake_trials().head(0))
+    try:
+        assert "first training has not ended yet" in words(opened(project))
+    finally:
+        release(lease)
+
+
+def test_a_stopped_evaluation_keeps_its_numbers_and_goes_on(project, queued):
+    job, lease = unfinished(project, jobs.STOPPED, fake_trials().head(30))
+    release(lease)
+    app = opened(project)
+    assert "30 of 48 trainings are done" in words(app) and "pruning" in html(app).lower()
+    app.button(key=f"resume_{job.id}").click().run()
+    assert not app.exception and job.status().state == jobs.QUEUED
+    assert "Waiting for its turn" not in " ".join(one.value for one in app.error)
+
+
+def test_what_a_stopped_evaluation_has_can_be_kept(project):
+    job, lease = unfinished(project, jobs.STOPPED, fake_trials().head(30))
+    release(lease)
+    app = opened(project)
+    app.button(key=f"keep_{job.id}").click().run()
+    assert not app.exception and project.latest("evaluation").facts["stopped"] is True
+    assert "stopped early" in words(app)
+
+
+def test_a_failed_evaluation_says_why(project):
+    _, lease = unfinished(project, jobs.FAILED, fake_trials().head(3), message="The disk is full.")
+    release(lease)
+    app = opened(project)
+    assert "The disk is full." in app.error[0].value.replace("\\", "")
+    assert [button.label for button in app.button if button.label == "Retry"] == ["Retry"]
+
+
+def test_names_from_outside_are_text(project):
+    fake_evaluation(
+        project,
+        table(("random", 0.5, 0, 0.5), ("evil", 0.5, 0, 0.6), ("evil", 0.5, 1, 0.6)),
+        titles={"random": "Random", "evil": "<img src=x onerror=alert(1)>**x**"},
+    )
+    app = opened(project)
+    assert "<img" not in html(app)
+    headline = next(one.value for one in app.markdown if one.value.startswith("####"))
+    assert r"\<img" in headline and r"\*\*x" in headline
+
+
+def test_a_label_budget_study_is_started_from_the_page(project, queued):
+    app = opened(project)
+    app.segmented_control(key="evaluate_study").set_value("label_budget").run()
+    assert metric(app, "Trainings") == "69"  # 3 seeds x (2 ratios x (Random + 5 budgets x 2 methods) + full data)
+    app.pills(key="budget_budgets").set_value([0.2, 0.05]).run()
+    app.button(key="budget_start").click().run()
+    assert not app.exception, app.exception
+    [job] = jobs.list_jobs(project, "label_budget")
+    assert job.settings["budgets"] == [0.05, 0.2] and job.settings["truth"] == "reference"
+
+
+def test_a_finished_label_budget_study_is_told_by_budget(project):
+    rows = [(0.0, *trial("full", 0.0, 0, 0.9))]
+    for seed in (0, 1):
+        rows.append((0.0, *trial("random", 0.9, seed, 0.5)))
+        rows += [(budget, *trial("semi_aum_cutoff", 0.9, seed, 0.5 + budget)) for budget in (0.05, 0.1)]
+    settings = BudgetSettings(budgets=(0.01, 0.05, 0.1), methods=("semi_aum_cutoff",), ratios=(0.9,), seeds=(0, 1))
+    with project.draft("study", settings=settings.to_json(), inputs={"pool": project.pool().hash}) as draft:
+        pd.DataFrame(rows, columns=["budget", *COLUMNS]).to_parquet(draft.path("trials.parquet"))
+        stages = [{"budget": 0.01, "n_labels": 1, "problem": "3 of 4 classes have no labeled image."}]
+        stages += [
+            {"budget": budget, "n_labels": round(60 * budget), "pseudo_accuracy": 0.7, "ssl_minutes": 1.0}
+            for budget in (0.05, 0.1)
+        ]
+        draft.facts.update(budgets=stages, truth="reference", n_test=12)
+    app = opened(project)
+    assert "With 10% of the pool labeled, at 90% pruning, Semi-AUM+Cutoff keeps 67% of full accuracy, 10.0" in words(
+        app
+    )
+    assert "1% (1 label) was left out" in words(app) and "Label budget" in html(app)

@@ -1,0 +1,144 @@
+"""CSV, LaTeX, HTML and SVG of an evaluation."""
+
+import io
+import xml.etree.ElementTree as ElementTree
+
+import pandas as pd
+import pytest
+
+from semiprune_core.evaluation_files import described, html_table, latex_table, latex_text, summary_csv, trials_csv
+from semiprune_core.evaluation_plot import nice_ticks, svg_plot
+from semiprune_core.evaluation_view import COLUMNS, view_of
+from tests.support.trial_tables import TITLES, fake_trials, table, trial
+
+NAUGHTY = {"a": r"50% <b>&_#$~^{\}", "random": "Random"}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def small(titles=TITLES):
+    return view_of(
+        table(
+            ("full", 0.0, 0, 0.9),
+            ("random", 0.5, 0, 0.70),
+            ("random", 0.5, 1, 0.72),
+            ("random", 0.9, 0, 0.3),
+            ("a", 0.5, 0, 0.80),
+            ("a", 0.5, 1, 0.80),
+            ("b", 0.5, 0, 0.75),
+            ("b", 0.5, 1, 0.75),
+        ),
+        titles=titles,
+    )
+
+
+def test_latex_marks_the_best_and_the_second_and_leaves_gaps():
+    lines = latex_table(small()).splitlines()
+    assert r"Random & 71.0 $\pm$ 1.4 & 30.0 \\" in lines
+    assert r"a & \textbf{80.0} $\pm$ 0.0 & -- \\" in lines
+    assert r"b & \underline{75.0} $\pm$ 0.0 & -- \\" in lines
+    assert r"Pruning ratio & 50\% & 90\% \\" in lines
+    assert [line for line in lines if line.startswith("\\") and "rule" in line] == [
+        r"\toprule",
+        r"\midrule",
+        r"\bottomrule",
+    ]
+
+
+def test_latex_says_every_special_character_literally():
+    assert latex_text(NAUGHTY["a"]) == (
+        r"50\% \textless{}b\textgreater{}\&\_\#\$\textasciitilde{}\textasciicircum{}\{\textbackslash{}\}"
+    )
+    assert "\n" not in latex_text("two\nlines")
+    assert r"50\% \textless{}" in latex_table(small(NAUGHTY))
+
+
+def test_latex_puts_the_paper_behind_ours_also_where_ours_is_missing():
+    text = latex_table(small(), paper={("a", 0.5): 81.25, ("a", 0.9): 40.0})
+    assert r"a & \textbf{80.0} $\pm$ 0.0 (81.2) & -- (40.0) \\" in text
+    assert "In parentheses: the paper." in text
+
+
+@pytest.mark.parametrize(
+    "rows, words",
+    [
+        ([("random", 0.5, 0, 0.7)], "one seed"),
+        ([("random", 0.5, 0, 0.7), ("random", 0.5, 1, 0.7)], "over 2 seeds"),
+        ([("random", 0.5, 0, 0.7), ("random", 0.5, 1, 0.7), ("a", 0.5, 1, 0.7)], "over 1 to 2 seeds"),
+    ],
+)
+def test_the_caption_says_over_how_many_seeds(rows, words):
+    assert words in described(view_of(table(*rows)))
+
+
+def test_csv_reads_back_and_runs_nothing():
+    trials = pd.DataFrame([trial("random", 0.5, 0, 0.7, note="=1+1")], columns=list(COLUMNS))
+    back = pd.read_csv(io.StringIO(trials_csv(trials)))
+    assert list(back) == list(COLUMNS) and back["note"][0] == "'=1+1" and back["test_accuracy"][0] == 0.7
+    means = pd.read_csv(io.StringIO(summary_csv(small({"a": "@cmd"}))))
+    assert means.loc[means["method"] == "a", "title"].tolist() == ["'@cmd"]
+    assert means.loc[means["method"] == "a", "difference_to_random"].tolist() == pytest.approx([0.09])
+
+
+def test_html_shows_names_as_text_only():
+    text = html_table(small({"a": "<script>alert(1)</script>"}))
+    assert "<script" not in text and "&lt;script&gt;" in text
+    assert "<b>80.0</b>" in text and "<u>75.0</u>" in text and "<th>Full data</th><td>90.0</td>" in text
+
+
+def test_html_of_differences_is_bold_beyond_the_interval_only():
+    view = view_of(
+        table(
+            *[("random", 0.5, seed, 0.5 + 0.01 * seed) for seed in range(3)],
+            *[("a", 0.5, seed, 0.55 + 0.011 * seed) for seed in range(3)],
+            *[("b", 0.5, seed, 0.5 + 0.03 * (1 - seed)) for seed in range(3)],
+        )
+    )
+    text = html_table(view, content="difference")
+    assert (
+        "<b>+5.1</b>" in text
+        and "<th>random</th>" not in text
+        and "<b>−" not in text
+        and "−" not in text.split("</thead>")[0]
+    )
+
+
+def test_svg_is_whole_names_everything_and_is_the_same_each_time():
+    view = view_of(fake_trials(), titles=TITLES)
+    text = svg_plot(view)
+    assert text == svg_plot(view_of(fake_trials(), titles=TITLES))
+    root = ElementTree.fromstring(text)
+    words = {element.text for element in root.iter(f"{SVG}text")}
+    assert {"Full data", "Random", "Semi-AUM+Cutoff", "Semi-DUAL+Beta", "30%", "90%", "Pruning ratio"} <= words
+    assert len(list(root.iter(f"{SVG}polyline"))) == 3
+    dashed = [line for line in root.iter(f"{SVG}polyline") if line.get("stroke-dasharray")]
+    assert len(dashed) == 1
+
+
+def test_svg_bands_are_as_wide_as_asked():
+    view = view_of(fake_trials(), titles=TITLES)
+    bands = {
+        band: [
+            p.get("points")
+            for p in ElementTree.fromstring(svg_plot(view, band=band)).iter(f"{SVG}polygon")
+            if p.get("fill-opacity")
+        ]
+        for band in ("none", "sd", "interval")
+    }
+    assert bands["none"] == [] and len(bands["sd"]) == len(bands["interval"]) == 3 and bands["sd"] != bands["interval"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[], [("full", 0.0, 0, 0.9)], [("random", 0.5, 0, 0.7)], [("random", 0.5, 0, 0.0), ("random", 0.9, 0, 1.0)]],
+)
+def test_svg_and_tables_survive_the_edges(rows):
+    view = view_of(table(*rows), titles={"random": "<&>"})
+    root = ElementTree.fromstring(svg_plot(view))
+    assert all("nan" not in (value or "") for element in root.iter() for value in element.attrib.values())
+    assert "studio-evaluation" in html_table(view) and latex_table(view) and summary_csv(view)
+
+
+@pytest.mark.parametrize("low, high", [(0, 100), (41.3, 88), (79.96, 80.01), (0, 0.5), (-3, 4)])
+def test_ticks_cover_the_numbers(low, high):
+    ticks = nice_ticks(low, high)
+    assert ticks[0] <= low and ticks[-1] >= high and 2 <= len(ticks) <= 12
