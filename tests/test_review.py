@@ -6,6 +6,7 @@ import pytest
 from semiprune_core import freshness, jobs, review
 from semiprune_core.errors import InvalidDataError, MissingStepError, UnknownNameError
 from semiprune_core.labeling import open_store
+from semiprune_core.map_view import columns_of
 from semiprune_core.results import latest_pseudo
 from semiprune_core.server.queues import QUEUES
 from semiprune_core.server.review_queue import doubtful
@@ -46,6 +47,19 @@ def test_the_margin_equals_its_slow_twin():
         distance = [np.linalg.norm(features[i] - mean) for mean in means]
         own = distance.pop(labels[i])
         assert found == pytest.approx((min(distance) - own) / (min(distance) + own))
+
+
+def test_the_margin_is_the_models_own_where_it_was_kept(project):
+    older = latest_pseudo(project)
+    instead = review.feature_margin(older.features(), np.asarray(older.predicted()), 2)
+    assert older.margin() is None and np.array_equal(review.margins(older), instead)
+    kept = np.random.default_rng(3).random(200).astype(np.float32)
+    run = fake_pseudo(project, margin=kept)
+    assert np.array_equal(review.margins(run), kept)
+    queue = review.review_queue(project, project.pool(), run, open_store(project), use=["margin"])
+    assert (np.diff(kept[queue.order]) >= 0).all()  # the smallest margin first
+    column = columns_of(project, project.pool())["margin"]
+    assert np.allclose(column.values, kept) and column.title == "Margin"
 
 
 def test_doubt_orders_by_all_signals_or_by_one():
