@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.parts import image_list, inspecting, job_panel, urls, who
+from pages.parts import image_list, inspecting, job_panel, refreshing, urls, who
 from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, literal
-from semiprune_core import freshness, jobs
+from semiprune_core import jobs
 from semiprune_core.embeddings.features import FEATURES, available_features
 from semiprune_core.embeddings.maps import EmbeddingMap, MapSettings, inside, maps_of
 from semiprune_core.embeddings.reduce import REDUCERS
@@ -234,12 +234,10 @@ def main() -> None:
             first_map(project)
         return
     pool = project.pool()
-    stale = [one for one in freshness.out_of_date(project, pool) if one.artifact.kind == "map"]
-    if stale:
-        st.info(f"{stale[0].artifact.id}: {literal(stale[0].reason)}. Make it anew to see the change.")
+    refreshing.notice(project, pool, key="map")
     with st.popover("New map", icon=":material/add:"):
         new_map(project)
-    explore(project, project.pool(), found)
+    explore(project, pool, found)
 
 
 main()

@@ -38,6 +38,7 @@ HOMES: dict[str, Home] = {
     "search": Home("semiprune_core.learning.jobs", "Search"),
     "evaluate": Home("semiprune_core.learning.jobs", "Evaluate"),
     "map": Home("semiprune_core.embeddings.jobs", "Map"),
+    "refresh": Home("semiprune_core.refresh_job", "Bring up to date", device="refresh"),
     "export": Home("semiprune_core.export_job", "Export", device="io"),
     "verify": Home("semiprune_core.export_job", "Verify", device="io"),
 }
