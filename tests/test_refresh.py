@@ -1,5 +1,7 @@
 """One button: everything that is out of date is made again in order, with the settings it had."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -15,16 +17,18 @@ from semiprune_core.learning import training
 from semiprune_core.progress import Collected
 from semiprune_core.results import CoresetRun, latest_scores
 from semiprune_core.scoring import with_settings
+from semiprune_core.workspace import Workspace
 from tests.learning.projects import short_run, small_project, unlabeled
 from tests.scored_projects import make_scored
 
 DYNAMICS = {"epochs": 4, "batch_size": 16, "precision": "fp32", "checkpoint_every": 3}
 
 
-@pytest.fixture
-def project(workspace, tmp_path):
+@pytest.fixture(scope="module")
+def whole_line(tmp_path_factory):
     """Every stop of the line once: pseudo-labels, two seeds of dynamics, scores, coresets, a map."""
-    made = small_project(workspace, tmp_path, n=48)
+    folder = tmp_path_factory.mktemp("line")
+    made = small_project(Workspace.open(folder / "home"), folder / "home", n=48)
     training.start_training(made, short_run(seed=3, epochs=1), device="cpu", immediate=True)
     submit_dynamics(made, device="cpu", immediate=True, seeds=(5, 6), **DYNAMICS)
     with_settings(made, gamma=0.5)
@@ -32,6 +36,13 @@ def project(workspace, tmp_path):
         build_coreset(made, CoresetRequest(method="semi_aum_cutoff", pruning_ratio=ratio, cutoff=0.1, min_per_class=1))
     make_maps(made, MapSettings(method="pca"), Collected())
     assert freshness.out_of_date(made) == []
+    return made
+
+
+@pytest.fixture
+def project(whole_line, tmp_path):
+    shutil.copytree(whole_line.workspace.root, tmp_path / "home")
+    made = Workspace.open(tmp_path / "home").project(whole_line.name)
     yield made
     for job in jobs.list_jobs(made):
         job.kill()
@@ -79,6 +90,7 @@ def test_a_correction_is_carried_through_the_whole_line(project, monkeypatch):
     assert job.status().done == job.status().total and job.status().facts["step"] == "map"
 
 
+@pytest.mark.slow
 def test_a_stop_stops_the_job_under_way_and_resuming_takes_up_the_same_one(project, monkeypatch):
     correct_one(project)
     in_this_process(monkeypatch)
