@@ -182,6 +182,8 @@ def explore(project: Project, pool: Pool, found: list[EmbeddingMap]) -> None:
             )
         column, marked = colouring(columns)
         asked, mask = filters(project, columns)
+        with st.popover("New map", icon=":material/add:"):
+            new_map(project)
     by_id = {one.artifact.id: one for one in found}
     shown = [by_id[str(name)] for name in (first, second) if name in by_id]
     data = {
@@ -235,8 +237,6 @@ def main() -> None:
         return
     pool = project.pool()
     refreshing.notice(project, pool, key="map")
-    with st.popover("New map", icon=":material/add:"):
-        new_map(project)
     explore(project, pool, found)
 
 

@@ -51,11 +51,16 @@ def interval(share: Share) -> str:
     return f"{percent(share.low)} to {percent(share.high)}"
 
 
-def trust_check(found: Report, stability: trust.Stability) -> None:
+def trust_check(found: Report, stability: trust.Stability, *, brief: bool = False) -> None:
+    """The verdict with its reasons; ``brief``: one line, the reasons behind it."""
     judged = trust.judge(found, stability)
     say, icon = LIGHTS[judged.level]
     marks = {"green": ":green[●]", "amber": ":orange[●]", "red": ":red[●]"}
     lines = [f"{marks[one.level]} {one.level}: {literal(one.sentence, 400)}" for one in judged.reasons]
+    if brief:
+        with st.expander(f"{judged.level.capitalize()}: {literal(judged.verdict, 400)}", icon=icon):
+            st.markdown("  \n".join(lines))
+        return
     say(f"**{literal(judged.verdict, 400)}**\n\n" + "  \n".join(lines), icon=icon)
 
 
@@ -336,7 +341,7 @@ def main() -> None:
     found = inspecting.report_of(project, pool, store, run, subset)
     if view != "review":  # there the pictures come first
         numbers(found)
-        trust_check(found, trust.stability_of(project, run, others))
+        trust_check(found, trust.stability_of(project, run, others), brief=view != "quality")
     if view == "quality":
         quality(found)
     elif view == "classes":

@@ -1,9 +1,11 @@
 """One button: everything that is out of date is made again in order, with the settings it had."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from semiprune_core import dynamics, freshness, jobs, refresh, refresh_job, review
 from semiprune_core.coresets import CoresetRequest, build_coreset
@@ -21,6 +23,7 @@ from semiprune_core.workspace import Workspace
 from tests.learning.projects import short_run, small_project, unlabeled
 from tests.scored_projects import make_scored
 
+MAIN = str(Path(__file__).resolve().parents[1] / "pages" / "main.py")
 DYNAMICS = {"epochs": 4, "batch_size": 16, "precision": "fp32", "checkpoint_every": 3}
 
 
@@ -152,6 +155,26 @@ def test_pressed_twice_it_is_one_job(project):
     assert refresh.bring_up_to_date(project) == job and refresh.running(project) == job
     job.stop()
     assert refresh.running(project) is None
+
+
+def test_the_page_offers_it_and_shows_its_steps(project, monkeypatch):
+    correct_one(project)
+    monkeypatch.setenv("SEMIPRUNE_HOME", str(project.workspace.root))
+    app = AppTest.from_file(MAIN, default_timeout=120)
+    app.session_state["project"] = project.name
+    app.run()
+    for page in ("pseudo", "map", "scores", "select"):
+        app.switch_page(f"{page}.py").run()
+        assert not app.exception, app.exception
+        assert any(one.label == "Bring up to date" for one in app.button), page
+    next(one for one in app.button if one.label == "Bring up to date").click().run()
+    assert not app.exception, app.exception
+    job = refresh.running(project)
+    assert job is not None and list(job.settings["steps"]) == list(refresh.STEPS)
+    assert any("Bringing up to date" in one.value and "Training dynamics" in one.value for one in app.markdown)
+    assert not any(one.label == "Bring up to date" for one in app.button)
+    next(one for one in app.button if one.label == "Stop").click().run()
+    assert job.status().state == jobs.STOPPED
 
 
 def test_only_what_is_behind_the_change_is_made_again(project, monkeypatch):

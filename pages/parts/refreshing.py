@@ -42,18 +42,23 @@ def notice(project: Project, pool: Pool, *, key: str, told: bool = False) -> Non
         return
     if job is not None:
         job_panel.ended(job, what="Bringing up to date")
-    with st.container(border=not told):
+    with st.container(border=not told, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         first, rest = stale[0], stale[1:]
         words = f"**{literal(first.title)}** ({first.artifact.id}): {literal(first.reason)}."
         if rest:
             words += f" With it: {', '.join(literal(one.title.lower()) for one in rest)}."
         if not told:
             st.markdown(f":material/update: **Out of date.** {words}")
-        with st.container(horizontal=True, vertical_alignment="center"):
-            if st.button("Bring up to date", key=f"{key}_update", icon=":material/refresh:", type="primary"):
-                _start(project, pool)
-            steps = [DOING[kind].lower() for kind in refresh.STEPS if kind in {one.artifact.kind for one in stale}]
-            st.caption(f"In this order, with the settings they had: {', '.join(steps)}.")
+        steps = [DOING[kind].lower() for kind in refresh.STEPS if kind in {one.artifact.kind for one in stale}]
+        asked = st.button(
+            "Bring up to date",
+            key=f"{key}_update",
+            icon=":material/refresh:",
+            type="primary",
+            help=f"One after the other, with the settings they had: {', '.join(steps)}.",
+        )
+    if asked:
+        _start(project, pool)
 
 
 def _start(project: Project, pool: Pool) -> None:
@@ -62,7 +67,7 @@ def _start(project: Project, pool: Pool) -> None:
     except SemiPruneError as error:
         st.error(literal(str(error), 1000), icon=":material/error:")
     else:
-        st.rerun(scope="fragment")
+        st.rerun()
 
 
 def _under_way(job: Job, status: JobStatus, key: str) -> None:
@@ -86,5 +91,5 @@ def _under_way(job: Job, status: JobStatus, key: str) -> None:
         st.progress(status.fraction, text="Stopping" if status.stop_requested else text)
         if st.button("Stop", key=f"{key}_stop", icon=":material/stop_circle:", disabled=status.stop_requested):
             job.stop()
-            st.rerun(scope="fragment")
+            st.rerun()
         st.caption("It goes on when this page is closed, and can be resumed after a stop.")
