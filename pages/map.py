@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.parts import image_list, inspecting, job_panel, urls, who
+from pages.parts import image_list, inspecting, job_panel, refreshing, urls, who
 from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, literal
-from semiprune_core import freshness, jobs
+from semiprune_core import jobs
 from semiprune_core.embeddings.features import FEATURES, available_features
 from semiprune_core.embeddings.maps import EmbeddingMap, MapSettings, inside, maps_of
 from semiprune_core.embeddings.reduce import REDUCERS
@@ -182,6 +182,8 @@ def explore(project: Project, pool: Pool, found: list[EmbeddingMap]) -> None:
             )
         column, marked = colouring(columns)
         asked, mask = filters(project, columns)
+        with st.popover("New map", icon=":material/add:"):
+            new_map(project)
     by_id = {one.artifact.id: one for one in found}
     shown = [by_id[str(name)] for name in (first, second) if name in by_id]
     data = {
@@ -234,12 +236,8 @@ def main() -> None:
             first_map(project)
         return
     pool = project.pool()
-    stale = [one for one in freshness.out_of_date(project, pool) if one.artifact.kind == "map"]
-    if stale:
-        st.info(f"{stale[0].artifact.id}: {literal(stale[0].reason)}. Make it anew to see the change.")
-    with st.popover("New map", icon=":material/add:"):
-        new_map(project)
-    explore(project, project.pool(), found)
+    refreshing.notice(project, pool, key="map")
+    explore(project, pool, found)
 
 
 main()

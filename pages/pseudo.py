@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts import image_list, inspect_charts, inspecting, labeling_elements, who
+from pages.parts import image_list, inspect_charts, inspecting, labeling_elements, refreshing, who
 from pages.parts import project as projects
 from pages.parts.text import count, literal
-from semiprune_core import freshness, quality_report, review, trust
+from semiprune_core import jobs, quality_report, review, trust
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore, open_store
+from semiprune_core.learning import training
 from semiprune_core.learning.quality import Share
 from semiprune_core.line import BY_KEY
 from semiprune_core.pool import Pool
@@ -33,7 +34,6 @@ LIGHTS = {
     "red": (st.error, ":material/dangerous:"),
 }
 MOST_CELLS = 30  # up to so many classes the confusion matrix is drawn; beyond, the most frequent confusions are listed
-WATCH_SECONDS = 4
 
 
 def run_title(run: PseudoRun) -> str:
@@ -51,29 +51,16 @@ def interval(share: Share) -> str:
     return f"{percent(share.low)} to {percent(share.high)}"
 
 
-@st.fragment(run_every=WATCH_SECONDS)
-def stale_notice(project: Project, pool: Pool) -> None:
-    """What is out of date after corrections, and one button to mend it. Looks again by itself: the deck saves alone."""
-    stale = freshness.out_of_date(project, pool)
-    if not stale:
-        return
-    with st.container(border=True):
-        words = "; ".join(f"**{one.title}** ({one.artifact.id}): {one.reason}" for one in stale)
-        st.markdown(f":material/update: Out of date. {words}.")
-        if st.button("Bring up to date", key="pseudo_update", icon=":material/refresh:"):
-            try:
-                job = freshness.bring_up_to_date(project)
-            except SemiPruneError as error:
-                st.error(literal(str(error), 1000), icon=":material/error:")
-            else:
-                st.toast(f"{literal(job.title)} is under way; it goes on when this page is closed.")
-
-
-def trust_check(found: Report, agreements: list[float]) -> None:
-    judged = trust.judge(found, agreements)
+def trust_check(found: Report, stability: trust.Stability, *, brief: bool = False) -> None:
+    """The verdict with its reasons; ``brief``: one line, the reasons behind it."""
+    judged = trust.judge(found, stability)
     say, icon = LIGHTS[judged.level]
     marks = {"green": ":green[●]", "amber": ":orange[●]", "red": ":red[●]"}
     lines = [f"{marks[one.level]} {one.level}: {literal(one.sentence, 400)}" for one in judged.reasons]
+    if brief:
+        with st.expander(f"{judged.level.capitalize()}: {literal(judged.verdict, 400)}", icon=icon):
+            st.markdown("  \n".join(lines))
+        return
     say(f"**{literal(judged.verdict, 400)}**\n\n" + "  \n".join(lines), icon=icon)
 
 
@@ -258,7 +245,31 @@ def reviewing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
     image_list.show(project, pool, ordered.order, key="review", given="Most doubtful first")
 
 
+def another_seed(project: Project, store: LabelStore, run: PseudoRun) -> None:
+    """One button to learn what the seed does, where the labels are still those of the run."""
+    live = [job for job in jobs.list_jobs(project, training.KIND) if not job.status().is_over]
+    if live:
+        st.caption(f"{literal(live[0].title)} is under way; its progress is on the Train page.")
+        return
+    if run.artifact.inputs.get("labels") != store.snapshot().hash:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        asked = st.button("Train with another seed", key="pseudo_twin", icon=":material/casino:")
+        st.caption("The same settings and labels once more: how much do the pseudo-labels depend on chance?")
+    if not asked:
+        return
+    try:
+        settings = training.Run(None, run.artifact).settings
+        training.start_training(project, settings.replace(seed=settings.seed + 1))
+    except (SemiPruneError, KeyError):
+        st.error("This run does not say how it was made. Start one on the Train page.", icon=":material/error:")
+    else:
+        st.rerun()
+
+
 def comparing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, others: list[PseudoRun]) -> None:
+    if not trust.seed_twins(run, others):
+        another_seed(project, store, run)
     if not others:
         st.info(
             "There is one run only. Train with another algorithm, budget or seed to compare.", icon=":material/info:"
@@ -317,7 +328,7 @@ def main() -> None:
             subset = None if chosen == "All images" else chosen
     pool = quality_report.on_run(whole, run)
     others = [one for one in runs if one.artifact.id != run.artifact.id]
-    stale_notice(project, whole)
+    refreshing.notice(project, whole, key="pseudo")
     view = st.segmented_control(
         "View",
         list(VIEWS),
@@ -330,7 +341,7 @@ def main() -> None:
     found = inspecting.report_of(project, pool, store, run, subset)
     if view != "review":  # there the pictures come first
         numbers(found)
-        trust_check(found, [quality_report.agreement(run, other) for other in others])
+        trust_check(found, trust.stability_of(project, run, others), brief=view != "quality")
     if view == "quality":
         quality(found)
     elif view == "classes":

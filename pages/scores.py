@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts import components, job_panel, score_charts, scored
+from pages.parts import components, job_panel, refreshing, score_charts, scored
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import jobs, score_view
@@ -215,6 +215,7 @@ def main() -> None:
         return
     scores = ScoreRun(latest)
     stale = scored.tell_if_out_of_date(project, scores, what="These scores")
+    refreshing.notice(project, project.pool(), key="scores", told=stale)
     try:
         seen = scored.view(project, scores)
     except SemiPruneError as error:

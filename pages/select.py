@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts import project as projects
-from pages.parts import score_charts, scored, search_panel, urls
+from pages.parts import refreshing, score_charts, scored, search_panel, urls
 from pages.parts.text import count, literal
 from semiprune_core import select_view
 from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, has_own_evidence, with_searched
@@ -305,7 +305,8 @@ def main() -> None:
     project = projects.require("select")
     projects.title(BY_KEY["select"].title, BY_KEY["select"].purpose)
     scores: ScoreRun = latest_scores(project)
-    scored.tell_if_out_of_date(project, scores, what="The scores")
+    told = scored.tell_if_out_of_date(project, scores, what="The scores")
+    refreshing.notice(project, project.pool(), key="select", told=told)
     seen = scored.view(project, scores)
     choose(project, seen)
     search_panel.draw(project, seen.scores)

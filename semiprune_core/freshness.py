@@ -1,16 +1,16 @@
 """What is out of date: results whose labels or inputs have changed since they were made.
 
 Every artifact names what it was made from by content hash. One is out of date when the labels or the pool it names are
-not the present ones, or when it stands on an artifact that is out of date or that a newer one has replaced.
+not the present ones, or when it stands on an artifact that is out of date or that a newer one has replaced. Of
+trajectories and scores there may be several of the same age: other seeds, or other score settings on the same
+trajectories, replace nothing. ``refresh`` brings up to date what is found here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from semiprune_core import jobs
 from semiprune_core.artifacts import Artifact
-from semiprune_core.errors import MissingStepError
 from semiprune_core.labeling import open_store
 from semiprune_core.pool import Pool
 from semiprune_core.workspace import Project
@@ -24,8 +24,8 @@ WORDS = {
     "coreset": "Coreset",
     "map": "Map",
 }
-MADE_BY = {"pseudo": "ssl", "trajectory": "dynamics"}
-"""The job kinds that bring a kind up to date; scores and coresets are made on their pages in moments."""
+VARIANTS = ("trajectory", "scores")
+"""Kinds of which several may be current at once: those made from the same inputs as the newest."""
 
 
 @dataclass(frozen=True)
@@ -60,54 +60,14 @@ def out_of_date(project: Project, pool: Pool | None = None) -> list[Stale]:
                 reason = "images were added since it was made"
             elif made_from is not None and made_from.kind in stale:
                 reason = f"it stands on {made_from.id}, which is out of date"
-            elif made_from is not None and made_from.kind != artifact.kind and made_from != newest[made_from.kind]:
-                reason = f"it stands on {made_from.id}, and there is {newest[made_from.kind].id} now"  # type: ignore[union-attr]
+            elif made_from is not None and made_from.kind != artifact.kind:
+                now = newest[made_from.kind]
+                if now is not None and not _is_current(made_from, now):
+                    reason = f"it stands on {made_from.id}, and there is {now.id} now"
         if reason:
             stale[kind] = Stale(artifact, reason)
     return list(stale.values())
 
 
-def bring_up_to_date(project: Project) -> jobs.Job:
-    """Start the first of the line's jobs whose result is out of date, with the settings it had before.
-
-    What stands on its result can only be made once that is there, so the next one is started the same way.
-    """
-    stale = [one for one in out_of_date(project) if one.artifact.kind in MADE_BY]
-    if not stale:
-        raise MissingStepError("Nothing that a job makes is out of date. Scores and coresets are made on their pages.")
-    first = stale[0]
-    kind = MADE_BY[first.artifact.kind]
-    before = jobs.list_jobs(project, kind)
-    under_way = next((job for job in before if job.status().state not in jobs.OVER), None)
-    if under_way is not None:
-        return under_way
-    named = [job for job in before if job.id == first.artifact.facts.get("job")]
-    last = next(iter(named or [job for job in before if job.status().state == jobs.DONE]), None)
-    if last is None:
-        raise MissingStepError(
-            f"It is not known how {first.artifact.id} was made: its job is gone. Start it anew on its own page."
-        )
-    return AGAIN[kind](project, last)
-
-
-def _train_again(project: Project, job: jobs.Job) -> jobs.Job:
-    from semiprune_core.learning.training import TrainSettings, start_training
-
-    return start_training(project, TrainSettings.from_json(job.settings), device=job.devices[0], nproc=job.nproc)
-
-
-def _run_dynamics_again(project: Project, job: jobs.Job) -> jobs.Job:
-    from semiprune_core.dynamics import DynamicsSettings, submit_dynamics
-
-    settings = DynamicsSettings.from_json(job.settings)
-    return submit_dynamics(
-        project,
-        preset=settings.preset,
-        seeds=settings.seeds,
-        device=job.device,
-        nproc=job.nproc,
-        **settings.training,
-    )
-
-
-AGAIN = {"ssl": _train_again, "dynamics": _run_dynamics_again}
+def _is_current(artifact: Artifact, newest: Artifact) -> bool:
+    return artifact == newest or (artifact.kind in VARIANTS and artifact.inputs == newest.inputs)

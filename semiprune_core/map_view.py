@@ -144,6 +144,9 @@ def _read(project: Project, pool: Pool, seq: int, kinds: dict[str, str]) -> Colu
         current = np.where(now >= 0, now, labels.labels)
         found.append(_class("pseudo", "Pseudo-label", _padded(current, n), names))
         found.append(_number("confidence", "Confidence", _padded(np.asarray(run.confidence()), n)))
+        margin = run.margin()
+        if margin is not None:
+            found.append(_number("margin", "Margin", _padded(np.asarray(margin), n)))
         right = rightness(pool, run, now)
         if (right >= 0).any():
             codes = np.where(right < 0, UNLABELED, 1 - right)

@@ -1,7 +1,7 @@
 """The artifacts of the line after the pool, each written by one function and read by one.
 
-    pseudo       labels, predicted, confidence, human_mask, held_out_mask, features, quality, history, model
-    trajectory   (T, N) columns of the dynamics run of one seed, and its history
+    pseudo       labels, predicted, confidence, margin, human_mask, held_out_mask, features, quality, history, model
+    trajectory   (T, N) columns of the dynamics run of one seed, its history, the trained model's features
     scores       one Parquet table: image_id and a column per score, the mean over the trajectories it was made from
     coreset      indices.npy: which images are kept, best first; how they were chosen stands in the settings
 
@@ -28,6 +28,8 @@ from semiprune_core.records import BoolArray, Coreset, FloatArray, IntArray, Pse
 from semiprune_core.scores import ScoreSettings, ScoreTable
 from semiprune_core.trajectory_store import open_trajectory
 from semiprune_core.workspace import Project
+
+FEATURES = "features.npy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,10 @@ class PseudoRun:
         """(N,) of the model's own answer."""
         return self._array("confidence")
 
+    def margin(self) -> FloatArray | None:
+        """(N,) how far the model's answer leads its second one in probability; None in runs from before it was kept."""
+        return self._array("margin") if self.artifact.path("margin.npy").is_file() else None
+
     def held_out_mask(self) -> BoolArray:
         """(N,) human labels that the measured model never saw."""
         return self._array("held_out_mask")
@@ -85,6 +91,7 @@ def write_pseudo(
     class_names: tuple[str, ...],
     quality: Mapping[str, Any] | None,
     history: list[dict[str, Any]],
+    margin: FloatArray | None = None,
 ) -> None:
     """Fill the draft of a ``pseudo`` artifact (the model's weights are added by the caller as model.safetensors)."""
     arrays = {
@@ -95,6 +102,8 @@ def write_pseudo(
         "held_out_mask": held_out_mask.astype(bool),
         "features": features.astype(np.float16),
     }
+    if margin is not None:
+        arrays["margin"] = margin.astype(np.float32)
     for name, array in arrays.items():
         np.save(draft.path(f"{name}.npy"), array, allow_pickle=False)
     files.write_json(draft.path("quality.json"), quality)
@@ -130,17 +139,25 @@ class TrajectoryRun:
         """Its (T, N) columns, memory-mapped; with ``n_epochs`` the first of them."""
         return open_trajectory(self.artifact.folder, n_epochs)
 
+    def features(self) -> np.ndarray | None:
+        """(N, D) float16 of the trained model, memory-mapped; None in runs from before they were kept."""
+        path = self.artifact.path(FEATURES)
+        return np.load(path, mmap_mode="r", allow_pickle=False) if path.is_file() else None
+
     def history(self) -> list[dict[str, Any]]:
         """One entry per epoch: loss, accuracy against the pseudo-labels, and on the test images where tested."""
         return files.read_json(self.artifact.path("history.json"))
 
 
-def write_trajectory(draft: Draft, recorded: Path, history: list[dict[str, Any]]) -> None:
+def write_trajectory(
+    draft: Draft, recorded: Path, history: list[dict[str, Any]], *, features: Path | None = None
+) -> None:
     """Fill the draft of a ``trajectory`` artifact with what a TrajectoryWriter left in the folder ``recorded``.
 
-    The files are linked, not moved: a crash before the artifact is complete leaves the run as it was.
+    ``features`` is the file of the model's features, where they were kept. Files are linked, not moved: a crash before
+    the artifact is complete leaves the run as it was.
     """
-    for path in sorted(recorded.iterdir()):
+    for path in [*sorted(recorded.iterdir()), *([features] if features else [])]:
         try:
             os.link(path, draft.path(path.name))
         except OSError:  # another disk, or one that knows no links

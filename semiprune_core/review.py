@@ -1,7 +1,7 @@
 """The review queue: which pseudo-labels to look at first, and what people's answers do to the store.
 
 Doubt is the mean of the signals at hand, each turned into ranks in [0, 1] so that none outweighs the others by its
-units: low confidence; a small margin between the own and the nearest other class in the features; disagreement
+units: low confidence; a small margin between the model's first and second class (see :func:`margins`); disagreement
 between runs; a low AUM once there are scores.
 """
 
@@ -30,7 +30,7 @@ MOST_AT_ONCE = 20_000
 """Images one action may label or flag; more are a slip of the hand, or a job for an import of labels."""
 SIGNALS = {
     "confidence": "Low confidence",
-    "margin": "Between two classes",
+    "margin": "Low margin",
     "disagreement": "Runs disagree",
     "aum": "Low AUM",
 }
@@ -83,6 +83,21 @@ def feature_margin(features: np.ndarray, labels: IntArray, n_classes: int) -> Fl
     return margin
 
 
+def margins(run: PseudoRun) -> FloatArray | None:
+    """(N,) how clearly each image belongs to its class and to no other; None where nothing tells.
+
+    The model's own: its largest probability less its second largest. Runs from before that was kept have only their
+    features, so there the distances to the classes' means stand in for it. The scales differ, the order is what counts.
+    """
+    kept = run.margin()
+    if kept is not None:
+        return np.asarray(kept)
+    features = run.features()
+    if features.ndim != 2 or not features.shape[1]:
+        return None
+    return feature_margin(features, np.asarray(run.predicted()), len(run.class_names))
+
+
 def latest_score(project: Project, name: str, n: int) -> FloatArray | None:
     """(N,) a column of the newest scores, where there are scores of as many images."""
     artifact = project.latest("scores")
@@ -99,9 +114,9 @@ def signals(project: Project, run: PseudoRun, others: Sequence[PseudoRun] = ()) 
     """Every signal at hand, (N,) each, 1 = most doubtful."""
     n, predicted = int(run.artifact.facts["n_images"]), np.asarray(run.predicted())
     found = {"confidence": 1 - ranks(np.asarray(run.confidence()))}
-    features = run.features()
-    if features.ndim == 2 and features.shape[1]:
-        found["margin"] = 1 - ranks(feature_margin(features, predicted, len(run.class_names)))
+    margin = margins(run)
+    if margin is not None:
+        found["margin"] = 1 - ranks(margin)
     others = [other for other in others if len(other.predicted()) == n and other.artifact.id != run.artifact.id]
     if others:
         votes = [renamed(np.asarray(other.predicted()), other.class_names, run.class_names) for other in others]

@@ -10,24 +10,31 @@ The thresholds, and why they stand where they do:
     a class's own accuracy surely below 0.50  amber: the upper end of its interval is below one half.
     a class that got too many or too few      amber: more than chance explains (see ``quality_report.class_rows``).
     calibration, expected error above 0.10    amber: the confidence cannot be taken at its word.
-    agreement between runs                    below 0.60 red, below 0.80 amber; one run alone says nothing.
+    agreement between seeds                   below 0.60 red, below 0.80 amber. Only runs that differ in nothing but the
+                                              seed count: one on fewer labels or by another algorithm should differ.
+    agreement of the scores between seeds     rank correlation below 0.70 amber: the coreset would be another one.
     no held-out labels                        amber: nothing measures the labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from semiprune_core.labeling.drawing import FEW_LABELS
-from semiprune_core.quality_report import Report
+from semiprune_core.quality_report import Report, agreement
+from semiprune_core.results import PseudoRun
+from semiprune_core.workspace import Project
 
 Level = Literal["green", "amber", "red"]
 ORDER: tuple[Level, ...] = ("green", "amber", "red")
 RED_ACCURACY, AMBER_ACCURACY = 0.50, 0.75
 RED_AGREEMENT, AMBER_AGREEMENT = 0.60, 0.80
+AMBER_RANKS = 0.70
 AMBER_ECE = 0.10
+RANKED = {"aum": "AUM", "dual": "DUAL"}
+"""The scores that choose coresets."""
 SAFER = "Random selection is safer here"
 
 
@@ -46,9 +53,40 @@ class Trust:
     reasons: tuple[Reason, ...]
 
 
-def judge(report: Report, agreements: Sequence[float] = ()) -> Trust:
-    """May one prune with these pseudo-labels? ``agreements`` with other runs, one share each."""
-    reasons = [*_accuracy(report), *_classes(report), *_calibration(report), *_stability(agreements)]
+@dataclass(frozen=True)
+class Stability:
+    """What another seed changes: ``agreements`` with runs that differ in the seed only, one share each; ``ranks`` the
+    rank correlation between the seeds of the dynamics run, by score.
+    """
+
+    agreements: tuple[float, ...] = ()
+    ranks: Mapping[str, float] | None = None
+
+
+def seed_twins(run: PseudoRun, others: Sequence[PseudoRun]) -> list[PseudoRun]:
+    """The runs on the same pool and labels with the same settings and another seed."""
+
+    def told(one: PseudoRun) -> tuple[object, ...]:
+        settings = {name: value for name, value in one.artifact.settings.items() if name != "seed"}
+        return settings, dict(one.artifact.inputs)
+
+    def seed(one: PseudoRun) -> object:
+        return one.artifact.manifest["seed"]
+
+    return [one for one in others if told(one) == told(run) and seed(one) != seed(run)]
+
+
+def stability_of(project: Project, run: PseudoRun, others: Sequence[PseudoRun]) -> Stability:
+    """What is known about seeds: from the run's twins, and from the newest scores that stand on it."""
+    scores = [one for one in project.artifacts("scores") if one.inputs.get("pseudo") == run.artifact.hash]
+    ranks = scores[-1].facts.get("stability") if scores else None
+    return Stability(tuple(agreement(run, twin) for twin in seed_twins(run, others)), ranks)
+
+
+def judge(report: Report, stability: Stability | None = None) -> Trust:
+    """May one prune with these pseudo-labels?"""
+    known = stability or Stability()
+    reasons = [*_accuracy(report), *_classes(report), *_calibration(report), *_agreement(known), *_ranks(known)]
     level = max((reason.level for reason in reasons), key=ORDER.index, default="green")
     worst = [reason.sentence for reason in reasons if reason.level == level]
     verdict = {
@@ -102,16 +140,29 @@ def _calibration(report: Report) -> list[Reason]:
     return [Reason("green", f"Confidence can be taken at its word (off by {held.ece:.0%} on average).")]
 
 
-def _stability(agreements: Sequence[float]) -> list[Reason]:
-    if not agreements:
-        return [Reason("green", "There is one run only, so nothing is known about its stability over seeds.")]
-    least = min(agreements)
-    said = f"Runs agree on {least:.0%} of the images"
+def _agreement(stability: Stability) -> list[Reason]:
+    if not stability.agreements:
+        return [Reason("green", "No other seed was tried, so it is not known how much the labels depend on it.")]
+    least = min(stability.agreements)
+    said = f"A run with another seed agrees on {least:.0%} of the images"
+    if len(stability.agreements) > 1:
+        said = f"Runs with {len(stability.agreements)} other seeds agree on at least {least:.0%} of the images"
     if least < RED_AGREEMENT:
         return [Reason("red", f"{said}: another seed would give another coreset.")]
     if least < AMBER_AGREEMENT:
-        return [Reason("amber", f"{said}; what they disagree on stands first in the review queue.")]
+        return [Reason("amber", f"{said}; what they disagree on can be reviewed first.")]
     return [Reason("green", f"{said}.")]
+
+
+def _ranks(stability: Stability) -> list[Reason]:
+    known = {title: stability.ranks[name] for name, title in RANKED.items() if name in (stability.ranks or {})}
+    if not known:
+        return []
+    told = ", ".join(f"{title} {value:.2f}" for title, value in known.items())
+    if min(known.values()) < AMBER_RANKS:
+        words = "Scores depend on the seed of the dynamics run"
+        return [Reason("amber", f"{words} (rank correlation {told}). Average more runs on the Scores page.")]
+    return [Reason("green", f"Scores hardly depend on the seed of the dynamics run (rank correlation {told}).")]
 
 
 def _named(names: Sequence[str]) -> str:

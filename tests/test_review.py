@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from semiprune_core import freshness, jobs, review
+from semiprune_core import freshness, refresh, review
 from semiprune_core.errors import InvalidDataError, MissingStepError, UnknownNameError
 from semiprune_core.labeling import open_store
+from semiprune_core.map_view import columns_of
 from semiprune_core.results import latest_pseudo
 from semiprune_core.server.queues import QUEUES
 from semiprune_core.server.review_queue import doubtful
@@ -46,6 +47,19 @@ def test_the_margin_equals_its_slow_twin():
         distance = [np.linalg.norm(features[i] - mean) for mean in means]
         own = distance.pop(labels[i])
         assert found == pytest.approx((min(distance) - own) / (min(distance) + own))
+
+
+def test_the_margin_is_the_models_own_where_it_was_kept(project):
+    older = latest_pseudo(project)
+    instead = review.feature_margin(older.features(), np.asarray(older.predicted()), 2)
+    assert older.margin() is None and np.array_equal(review.margins(older), instead)
+    kept = np.random.default_rng(3).random(200).astype(np.float32)
+    run = fake_pseudo(project, margin=kept)
+    assert np.array_equal(review.margins(run), kept)
+    queue = review.review_queue(project, project.pool(), run, open_store(project), use=["margin"])
+    assert (np.diff(kept[queue.order]) >= 0).all()  # the smallest margin first
+    column = columns_of(project, project.pool())["margin"]
+    assert np.allclose(column.values, kept) and column.title == "Margin"
 
 
 def test_doubt_orders_by_all_signals_or_by_one():
@@ -105,25 +119,10 @@ def test_a_correction_makes_what_follows_out_of_date(project):
     assert [one.artifact.kind for one in stale] == ["pseudo", "trajectory"]
     assert "labels have changed" in stale[0].reason and "pseudo-0001" in stale[1].reason
     with pytest.raises(MissingStepError, match="its job is gone"):
-        freshness.bring_up_to_date(project)
+        refresh.bring_up_to_date(project)
     newer = fake_pseudo(project, seed=1)
     assert [one.artifact.kind for one in freshness.out_of_date(project)] == ["trajectory"]
     assert newer.artifact.id in freshness.out_of_date(project)[0].reason
-
-
-def test_one_button_trains_again_with_the_same_settings(project):
-    from semiprune_core.learning.training import TrainSettings, start_training
-
-    first = start_training(project, TrainSettings(seed=5))
-    first.stop()
-    jobs.supervise(project.workspace)
-    review.label_images(open_store(project), [int(project.pool().ids[7])], "bee", annotator="bob")
-    manifest = project.latest("pseudo").path("manifest.json")
-    manifest.write_text(manifest.read_text().replace('"n_human"', f'"job": "{first.id}", "n_human"'))
-    again = freshness.bring_up_to_date(project)
-    assert again.settings == first.settings and again.pins["labels"] == open_store(project).snapshot().hash
-    assert freshness.bring_up_to_date(project).id == again.id  # pressed twice: still one job
-    again.stop()
 
 
 def test_images_added_to_the_next_draw_wait_on_the_label_page(project):

@@ -6,7 +6,7 @@ import pytest
 
 from semiprune_core.learning.quality import Bin, wilson
 from semiprune_core.quality_report import ClassRow, HeldOut
-from semiprune_core.trust import SAFER, judge
+from semiprune_core.trust import SAFER, Stability, judge, seed_twins
 
 
 def row(name, n_human=20, verdict=""):
@@ -23,7 +23,7 @@ def report(right=95, n=100, rows=None, ece=0.02, per_class=None):
 
 
 def test_good_labels_are_green():
-    assert judge(report(), [0.9]).level == "green"
+    assert judge(report(), Stability((0.9,), {"aum": 0.95, "dual": 0.9})).level == "green"
 
 
 @pytest.mark.parametrize("right, level", [(95, "green"), (80, "amber"), (55, "red")])
@@ -57,7 +57,24 @@ def test_a_class_that_is_surely_mostly_wrong_is_amber():
 
 @pytest.mark.parametrize("agreements, level", [([], "green"), ([0.9], "green"), ([0.9, 0.7], "amber"), ([0.5], "red")])
 def test_stability_over_runs(agreements, level):
-    assert judge(report(), agreements).level == level
+    assert judge(report(), Stability(tuple(agreements))).level == level
+
+
+@pytest.mark.parametrize("aum, level", [(0.95, "green"), (0.7, "green"), (0.6, "amber")])
+def test_scores_that_depend_on_the_seed_are_told(aum, level):
+    judged = judge(report(), Stability((0.9,), {"aum": aum, "dual": 0.9, "el2n": 0.1}))
+    assert judged.level == level
+    assert any(f"AUM {aum:.2f}, DUAL 0.90" in reason.sentence for reason in judged.reasons)
+
+
+def test_only_a_run_that_differs_in_nothing_but_the_seed_tells_about_seeds():
+    def run(seed=0, labels="now", **settings):
+        said = {"algorithm": "fixmatch", "seed": seed, **settings}
+        artifact = SimpleNamespace(settings=said, inputs={"labels": labels}, manifest={"seed": seed})
+        return SimpleNamespace(artifact=artifact)
+
+    others = [run(), run(seed=1), run(seed=1, labels="fewer"), run(seed=1, algorithm="flexmatch"), run(seed=2)]
+    assert seed_twins(run(), others) == [others[1], others[4]]
 
 
 def test_bad_calibration_and_no_measure_are_amber():

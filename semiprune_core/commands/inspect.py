@@ -31,7 +31,7 @@ def _quality(args: argparse.Namespace, workspace: Workspace, console: Console) -
         run = PseudoRun(artifact)
     found = quality_report.report(project.pool(), run, store=open_store(project), subset=args.subset)
     others = [PseudoRun(one) for one in project.artifacts("pseudo") if one.id != run.artifact.id]
-    judged = trust.judge(found, [quality_report.agreement(run, other) for other in others])
+    judged = trust.judge(found, trust.stability_of(project, run, others))
     value = {
         "project": project.name,
         **found.to_json(),

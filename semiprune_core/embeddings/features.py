@@ -14,7 +14,7 @@ import numpy as np
 from semiprune_core.errors import InvalidDataError, MissingStepError
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.registry import Registry
-from semiprune_core.results import latest_pseudo
+from semiprune_core.results import TrajectoryRun, latest_pseudo
 from semiprune_core.workspace import Project
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def from_dynamics(project: Project, settings: MapSettings, progress: Progress) -
     artifact = project.latest("trajectory")
     if artifact is None:
         raise MissingStepError(f"Project '{project.name}' has no dynamics run yet. Start one on the Scores page.")
-    path = artifact.path("features.npy")
-    if not path.is_file():
+    values = TrajectoryRun(artifact).features()
+    if values is None:
         raise MissingStepError(f"{artifact.id} kept no features. Choose the SSL model's, or run the dynamics again.")
-    return Features(np.load(path, mmap_mode="r", allow_pickle=False), {"trajectory": artifact.hash})
+    return Features(values, {"trajectory": artifact.hash})
 
 
 @FEATURES.register("pixels", title="Raw pixels", needs="pool")
@@ -97,8 +97,8 @@ def available_features(project: Project) -> dict[str, str]:
         kind = str(FEATURES.facts(name)["needs"])
         artifact = project.latest(kind)
         found[name] = "" if artifact is not None else words[kind]
-        if artifact is not None and name == "dynamics" and not artifact.path("features.npy").is_file():
-            found[name] = "the dynamics run kept no features"
+        if artifact is not None and name == "dynamics" and TrajectoryRun(artifact).features() is None:
+            found[name] = f"{artifact.id} kept no features, a new run on the Scores page will"
     return found
 
 

@@ -39,6 +39,7 @@ HOMES: dict[str, Home] = {
     "evaluate": Home("semiprune_core.learning.evaluate_job", "Evaluate"),
     "label_budget": Home("semiprune_core.learning.study_job", "Label-budget study"),
     "map": Home("semiprune_core.embeddings.jobs", "Map"),
+    "refresh": Home("semiprune_core.refresh_job", "Bring up to date", device="refresh"),
     "export": Home("semiprune_core.export_job", "Export", device="io"),
     "verify": Home("semiprune_core.export_job", "Verify", device="io"),
 }

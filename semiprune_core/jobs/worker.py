@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not is_ours or not launch or status.launch != launch or status.state != RUNNING:
         log.error("This worker was not started by the supervisor for %s, so it leaves it alone.", job.id)
         return 2
-    os.nice(NICENESS)
+    os.nice(max(0, NICENESS - os.nice(0)))  # a job that starts jobs hands its own niceness down
     rank, world_size = (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])) if is_rank else (0, 1)
     log.info("Attempt %d of %s (%s), process %d, rank %d.", status.attempt, job.title, job.id, os.getpid(), rank)
     end = run_job(JobContext(job, launch=launch, rank=rank, world_size=world_size, stop=stop))

@@ -19,7 +19,7 @@ from semiprune_core.learning.training import check_pool, reference_on
 from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress
 from semiprune_core.records import IntArray
-from semiprune_core.results import PseudoRun, TrajectoryRun, write_trajectory
+from semiprune_core.results import FEATURES, PseudoRun, TrajectoryRun, write_trajectory
 from semiprune_core.scoring import score_runs
 from semiprune_core.trajectory_store import TrajectoryWriter
 
@@ -95,6 +95,7 @@ def _one_seed(
         eval_labels=test[1] if test else None,
         eval_every=max(1, training.epochs // TESTS_PER_RUN),
         world=world,
+        features_path=folder / FEATURES,
     )
     if not world.is_first:
         return None
@@ -102,7 +103,7 @@ def _one_seed(
     said = {"preset": settings.preset, "training": training.to_json()}
     with context.project.draft("trajectory", settings=said, inputs=inputs, seed=seed) as draft:
         draft.device = device
-        write_trajectory(draft, folder / "trajectory", result.history)
+        write_trajectory(draft, folder / "trajectory", result.history, features=folder / FEATURES)
         draft.facts["run"] = context.job.id
         if result.accuracy is not None:
             draft.facts["test_accuracy"] = {"value": result.accuracy.value, "n": result.accuracy.n}

@@ -106,6 +106,7 @@ def _write(
             labels=np.where(human_mask, labels.human, result.predicted),
             predicted=result.predicted,
             confidence=result.confidence,
+            margin=result.margin,
             human_mask=human_mask,
             held_out_mask=result.held_out_mask,
             features=result.features,

@@ -43,13 +43,15 @@ CHECKED = 2000
 class SSLResult:
     """``labels`` (N,): a person's where there is one, else the model's; ``predicted`` (N,) the model's for all.
 
-    ``confidence`` (N,) of the model, ``features`` (N, D) float16 of the EMA net's penultimate layer,
-    ``held_out_mask`` (N,) human labels kept out of training, ``history`` one entry per epoch.
+    ``confidence`` (N,) of the model and its ``margin`` (N,) over the second class, ``features`` (N, D) float16 of the
+    EMA net's penultimate layer, ``held_out_mask`` (N,) human labels kept out of training, ``history`` one entry per
+    epoch.
     """
 
     labels: IntArray
     predicted: IntArray
     confidence: FloatArray
+    margin: FloatArray
     human_mask: BoolArray
     held_out_mask: BoolArray
     features: np.ndarray
@@ -410,7 +412,8 @@ def _conclude(
             assert more.probs is not None
             total += more.probs
         mean = (total / len(nets)).astype(np.float32)
-        answers = Predictions(mean.argmax(1), mean.max(1))
+        two = np.partition(mean, -2, axis=1)[:, -2:]
+        answers = Predictions(mean.argmax(1), mean.max(1), two[:, 1] - two[:, 0])
     features = publish()
     measured = rounds if settings.cross_fit > 1 else rounds[:1]
     held = np.concatenate([one.held for one in measured])
@@ -428,6 +431,7 @@ def _conclude(
         labels=np.where(human_mask, labels, answers.labels).astype(np.int64),
         predicted=answers.labels,
         confidence=answers.confidence,
+        margin=answers.margin,
         human_mask=human_mask,
         held_out_mask=held_mask,
         features=features,

@@ -21,7 +21,7 @@ from semiprune_core.learning.distributed import World
 from semiprune_core.learning.images import Images
 from semiprune_core.learning.nets import Net
 from semiprune_core.learning.optim import SCHEDULES
-from semiprune_core.learning.predict import predict
+from semiprune_core.learning.predict import predict, write_features
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.learning.trainer import Trainer, cut, fingerprint
 from semiprune_core.progress import Progress, Stopped
@@ -99,6 +99,7 @@ def train_supervised(
     eval_labels: IntArray | None = None,
     eval_every: int = 0,
     world: World | None = None,
+    features_path: Path | None = None,
 ) -> SupervisedResult:
     """Train from scratch on ``images`` (N, H, W[, C]) uint8 with ``labels`` (N,), all in 0..n_classes-1.
 
@@ -106,6 +107,7 @@ def train_supervised(
     ``record`` receives the epoch's rows; the forward pass behind them is the training one: augmented, in train mode.
     ``eval_every`` epochs (0: only at the end) the net is tested on the evaluation images. With a ``folder`` the run can
     be stopped and killed, and goes on from its last checkpoint when called again with the same arguments.
+    ``features_path`` (the same on all processes) gets the trained net's penultimate layer of all images as they are.
     """
     labels = np.asarray(labels).astype(np.int64)
     _check(images, labels, n_classes, eval_images, eval_labels)
@@ -122,7 +124,17 @@ def train_supervised(
     )
     if eval_images is not None and eval_labels is not None:
         run.set_test(eval_images, np.asarray(eval_labels), eval_every)
-    return run.train()
+    result = run.train()
+    if features_path is not None:
+        write_features(
+            Path(features_path),
+            result.net,
+            run.images,
+            precision=run.trainer.precision,
+            progress=progress,
+            world=run.world,
+        )
+    return result
 
 
 def _check(

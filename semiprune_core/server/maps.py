@@ -18,6 +18,8 @@ from semiprune_core.server.pictures import FOREVER
 from semiprune_core.workspace import Workspace
 
 SHORT = {"Cache-Control": "no-store"}
+AS_IS = {"Content-Encoding": "identity"}
+"""Coordinates hardly shrink when they are compressed; that would only cost time."""
 
 
 def points(request: Request, workspace: Workspace) -> Response:
@@ -26,7 +28,7 @@ def points(request: Request, workspace: Workspace) -> Response:
     if artifact.kind != "map":
         raise WorkspaceError("This artifact is not a map.", code="NO_ARTIFACT")
     data = EmbeddingMap(artifact).points().astype("<f4").tobytes()
-    return Response(data, media_type="application/octet-stream", headers=FOREVER)
+    return Response(data, media_type="application/octet-stream", headers=FOREVER | AS_IS)
 
 
 def _columns(request: Request, workspace: Workspace) -> Columns:

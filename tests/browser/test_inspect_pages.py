@@ -77,10 +77,12 @@ def shown_ids(page):
 
 
 def test_hover_shows_the_image_under_the_pointer(page, server, project):
-    _, places = open_map(page, server)
+    canvas, places = open_map(page, server)
     pool = project.pool()
     box = page.locator(".map canvas").first.bounding_box()
     inside = np.flatnonzero((places[:, 1] > box["y"] + 5) & (places[:, 1] < 890))
+    expect(canvas).to_have_attribute("data-paints", re.compile(r"\d+"))
+    painted = canvas.get_attribute("data-paints")
     for position in inside[[3, 1500, 3000]]:
         page.mouse.move(*places[position])
         wanted = show_id(pool.ids[position])
@@ -88,6 +90,7 @@ def test_hover_shows_the_image_under_the_pointer(page, server, project):
         expect(page.locator(".tip img")).to_have_attribute("src", re.compile(f"{wanted}/thumb$"))
         expect(page.locator(".tip img")).not_to_have_js_property("naturalWidth", 0)
         expect(page.locator(".tip .path")).to_have_text(pool.path(int(position)))
+    assert canvas.get_attribute("data-paints") == painted  # a ring goes over the picture, 6,000 points do not
 
 
 def test_a_click_opens_the_image(page, server, project):
@@ -109,7 +112,7 @@ def test_a_lasso_over_two_classes_gives_exactly_these_images(page, server, proje
     assert set(shown_ids(page)) == {show_id(number) for number in pool.ids[held]}
     assert sorted(canvas.evaluate("c => c.studio.selected()")) == held.tolist()
     page.get_by_role("button", name="Clear", exact=True).click()
-    expect(page.locator(".grid .cell")).to_have_count(0)
+    expect(page.locator(".grid .cell")).to_have_count(0, timeout=SLOW)
 
 
 def test_two_maps_highlight_the_same_images(page, server, project):
@@ -183,6 +186,7 @@ def test_enter_accepts_the_suggestion_and_a_class_key_corrects_it(page, server, 
     events = store.events(after=before)
     assert [event["source"] for event in events] == ["review", "review"]
     assert [event["class_id"] for event in events] == [names[suggested], names["Pullover"]]
+    expect(page.locator(".labeling .count")).to_have_text("2 reviewed")  # of this queue, not of the drawing
 
 
 @pytest.mark.parametrize("view", ["Quality", "Classes", "Compare runs"])

@@ -6,12 +6,16 @@ import pytest
 from semiprune_core import jobs
 from semiprune_core.artifacts import differences
 from semiprune_core.dynamics import submit_dynamics, why_out_of_date
+from semiprune_core.embeddings.features import available_features
+from semiprune_core.embeddings.maps import MapSettings, make_maps
 from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.jobs import launch
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
+from semiprune_core.learning import supervised_run
+from semiprune_core.progress import Collected
 from semiprune_core.results import TrajectoryRun, latest_scores
-from tests.scored_projects import add_pseudo, make_pool
+from tests.scored_projects import add_pseudo, add_trajectory, make_pool
 
 QUICK = {"device": "cpu", "epochs": 3, "batch_size": 16, "precision": "fp32", "checkpoint_every": 2}
 
@@ -32,8 +36,10 @@ def done(job):
 
 
 def columns(project):
-    found = TrajectoryRun(project.latest("trajectory")).trajectory()
-    return [np.asarray(getattr(found, name)) for name in ("target_prob", "margin", "correct", "el2n", "last_entropy")]
+    run = TrajectoryRun(project.latest("trajectory"))
+    found = run.trajectory()
+    names = ("target_prob", "margin", "correct", "el2n", "last_entropy")
+    return [*(np.asarray(getattr(found, name)) for name in names), run.features()]
 
 
 def test_it_leaves_a_trajectory_of_every_image_and_all_scores(project):
@@ -51,6 +57,58 @@ def test_it_leaves_a_trajectory_of_every_image_and_all_scores(project):
     assert not any(job.work_folder.rglob("*.npy"))
     facts = [line for line in job.progress() if "train_accuracy" in line]
     assert facts and facts[-1]["epoch"] == 3
+
+
+def test_it_keeps_the_features_of_its_model_and_the_map_takes_them(project, monkeypatch):
+    from semiprune_core.learning import predict
+
+    monkeypatch.setattr(predict, "BATCH", 7)  # several batches and several blocks, the last ones shorter
+    monkeypatch.setattr(predict, "FEATURES_AT_ONCE", 2)
+    whole = []
+    keep = supervised_run.write_features
+
+    def also_at_once(path, net, images, **known):
+        keep(path, net, images, **known)
+        whole.append(np.empty((48, net.n_features), np.float16))
+        predict.predict(net, images, features_out=whole[0])
+
+    monkeypatch.setattr(supervised_run, "write_features", also_at_once)
+    done(submit_dynamics(project, immediate=True, **QUICK))
+    features = TrajectoryRun(project.latest("trajectory")).features()
+    assert features.dtype == np.float16 and np.array_equal(features, whole[0]) and np.ptp(features, axis=0).any()
+    assert available_features(project)["dynamics"] == ""
+    made = make_maps(project, MapSettings(features="dynamics", method="pca"), Collected())[0]
+    assert made.artifact.inputs == {"trajectory": project.latest("trajectory").hash}
+    assert np.isfinite(made.points()).all() and made.artifact.facts["n_dimensions"] == features.shape[1]
+
+
+def test_a_stop_while_the_features_are_written_is_honoured_and_resumed(project, monkeypatch):
+    done(submit_dynamics(project, immediate=True, **QUICK))
+    whole, n_steps = columns(project), 9
+    asked = []
+
+    def stop_at_the_end(self):
+        asked.append(1)
+        return len(asked) == n_steps + 2  # once as the job begins, once before each step, then for the features
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JobContext, "should_stop", stop_at_the_end)
+        job = submit_dynamics(project, immediate=True, **QUICK)
+    assert job.status().state == jobs.STOPPED and len(asked) == n_steps + 2
+    assert not any(job.work_folder.rglob("*features*"))
+    job.resume()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert jobs.wait(job, timeout=120).state == jobs.DONE, job.log_tail()
+    for before, after in zip(whole, columns(project), strict=True):
+        assert np.array_equal(before, after)
+
+
+def test_a_run_from_before_features_were_kept_still_serves(project, tmp_path):
+    add_trajectory(project, tmp_path)
+    assert TrajectoryRun(project.latest("trajectory")).features() is None
+    assert "kept no features" in available_features(project)["dynamics"]
+    with pytest.raises(MissingStepError, match="run the dynamics again"):
+        make_maps(project, MapSettings(features="dynamics", method="pca"), Collected())
 
 
 def test_several_seeds_are_averaged_and_their_agreement_is_kept(project):

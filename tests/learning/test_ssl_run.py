@@ -6,7 +6,7 @@ import torch
 
 from semiprune_core import files
 from semiprune_core.errors import InvalidDataError, OutOfMemoryError, WorkspaceError
-from semiprune_core.learning import trainer
+from semiprune_core.learning import predict, ssl_run, trainer
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.learning.ssl_run import train_ssl
 from semiprune_core.progress import Collected, Stopped
@@ -28,7 +28,7 @@ def run(pool, *, progress=None, seed=0, folder=None, reference=None, names=NAMES
 
 
 def same(one, other):
-    arrays = ("labels", "predicted", "confidence", "features", "held_out_mask")
+    arrays = ("labels", "predicted", "confidence", "margin", "features", "held_out_mask")
     return (
         all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
         and one.history == other.history
@@ -112,6 +112,23 @@ def test_refitting_trains_a_second_net_on_all_labels_and_says_so(small_pool, tmp
     with pytest.raises(Stopped):
         run(small_pool, refit=True, folder=tmp_path / "b", progress=Collected(stop_after=17))
     assert same(run(small_pool, refit=True, folder=tmp_path / "b"), result)
+
+
+@pytest.mark.parametrize("cross_fit", [0, 3])
+def test_the_margin_is_the_lead_of_the_first_class_over_the_second(small_pool, cross_fit, monkeypatch):
+    kept = []
+
+    def also_probs(net, images, idx=None, **known):
+        found = predict.predict(net, images, idx, **{**known, "keep_probs": True})
+        kept.extend([found.probs] if idx is None else [])
+        return found
+
+    monkeypatch.setattr(ssl_run, "predict", also_probs)
+    result = run(small_pool, cross_fit=cross_fit)
+    probs = np.sort(np.mean(kept, axis=0), axis=1)
+    assert len(kept) == max(1, cross_fit)
+    assert np.allclose(result.margin, probs[:, -1] - probs[:, -2], atol=1e-6)
+    assert np.allclose(result.confidence, probs[:, -1], atol=1e-6) and np.ptp(result.margin) > 0
 
 
 def test_cross_fitting_measures_on_every_label(small_pool):

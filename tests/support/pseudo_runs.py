@@ -42,9 +42,15 @@ def label_share(project: Project, fraction: float = 0.1, seed: int = 0, annotato
 
 
 def fake_pseudo(
-    project: Project, *, wrong: float = 0.15, seed: int = 0, n_features: int = 64, held_out: float = 0.3
+    project: Project,
+    *,
+    wrong: float = 0.15,
+    seed: int = 0,
+    n_features: int = 64,
+    held_out: float = 0.3,
+    margin: np.ndarray | None = None,
 ) -> PseudoRun:
-    """A finished SSL run of the project's labels that never ran."""
+    """A finished SSL run of the project's labels that never ran; without ``margin`` (N,) as older versions wrote it."""
     rng = np.random.default_rng(seed)
     pool, snapshot = project.pool(), open_store(project).snapshot()
     human, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
@@ -76,5 +82,6 @@ def fake_pseudo(
             class_names=snapshot.class_names,
             quality=quality.to_json() if quality else None,
             history=[],
+            margin=margin,
         )
     return PseudoRun(open_artifact(draft.folder))

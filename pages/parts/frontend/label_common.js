@@ -538,6 +538,14 @@ class LabelingElement {
     }
     if (!this.progress) return;
     const { n_drawn: all, labeled, skipped, disputed, per_minute: pace } = this.progress;
+    const { queue } = this.data, elsewhere = queue !== "drawn";
+    this.find(".bar").style.visibility = elsewhere ? "hidden" : "";
+    if (elsewhere) { // the counts of the drawing say nothing about another queue; what was done here does
+      const n = this.done.filter((step) => step.kind === "decide").reduce((sum, step) => sum + step.cards.length, 0);
+      this.find(".count").textContent = `${n.toLocaleString()} ${/^(doubt|coreset)/.test(queue) ? "reviewed" : "decided"}`;
+      this.find(".pace").textContent = n && pace ? `${Math.round(pace)} per minute` : "";
+      return;
+    }
     const decided = Math.max(0, Math.min(all, labeled + skipped + disputed + this.changed));
     const left = all - decided;
     this.find(".count").textContent = `${decided.toLocaleString()} of ${all.toLocaleString()}`;

@@ -101,7 +101,7 @@ export default function (component) {
         if (p.points !== points[number]) { p.points = points[number]; p.index = null; p.view = null; }
         p.wait.hidden = true;
       });
-      s.paint = paints(now.colour);
+      s.paint = paints(now.colour, s.paint);
       legend(now.colour);
       if (now.line === null && s.sent) { s.selected = null; s.sent = null; s.panels.forEach((p) => { p.line = null; }); }
       draw();
@@ -136,13 +136,22 @@ export default function (component) {
   }
 
   // A colour for each code, as three bytes.
-  function paints(colour) {
+  // A colour table that is equal to ``before`` is that one: nothing needs to be drawn anew for it.
+  function paints(colour, before) {
+    const table = coloured(colour);
+    return before && table.every((value, at) => value === before[at]) ? before : table;
+  }
+
+  function coloured(colour) {
     const table = new Uint8Array(3 * 65536);
     const plain = rgb(css("--st-primary-color", "#0f766e")), none = rgb("#9aa0a6");
     const put = (code, [r, g, b]) => { table[3 * code] = r; table[3 * code + 1] = g; table[3 * code + 2] = b; };
     if (!colour) { for (let code = 0; code < 65536; code++) put(code, plain); return table; }
     if (colour.kind === "class") colour.colours.forEach((one, code) => put(code, seen(one)));
-    else for (let code = 0; code < NONE; code++) put(code, seen(along(code / (NONE - 1))));
+    else for (let code = 0, shade; code < NONE; code++) {
+      if (code % 256 === 0) shade = seen(along(code / (NONE - 1))); // the eye knows no finer steps
+      put(code, shade);
+    }
     put(NONE, none);
     return table;
   }
@@ -222,13 +231,28 @@ export default function (component) {
     return { width, height, scale, unit, left: width / 2 - p.view.x * unit, top: height / 2 + p.view.y * unit };
   }
 
+  // The points are drawn anew only when they look different; a line or a ring goes over the picture that is there.
   function render(p) {
-    const v = look(p), { canvas, points } = p;
+    const v = look(p), { canvas } = p, behind = css("--st-background-color", "#ffffff");
     if (canvas.width !== v.width || canvas.height !== v.height) { canvas.width = v.width; canvas.height = v.height; }
     const context = canvas.getContext("2d", { willReadFrequently: true });
-    const picture = context.createImageData(v.width, v.height), pixels = picture.data;
-    const ground = rgb(css("--st-background-color", "#ffffff"));
-    for (let i = 0; i < pixels.length; i += 4) { pixels[i] = ground[0]; pixels[i + 1] = ground[1]; pixels[i + 2] = ground[2]; pixels[i + 3] = 255; }
+    const seen = [p.points, s.colour, s.paint, s.shown, s.selected, behind, v.width, v.height, v.unit, v.left, v.top];
+    if (!p.picture || seen.some((one, k) => one !== p.seen[k])) {
+      p.picture = paint(p, v, context, rgb(behind));
+      p.seen = seen;
+      canvas.dataset.paints = String(Number(canvas.dataset.paints ?? 0) + 1);
+    }
+    context.putImageData(p.picture, 0, 0);
+    trace(p, context, v);
+  }
+
+  function paint(p, v, context, ground) {
+    const { canvas, points } = p;
+    const same = p.picture?.width === v.width && p.picture.height === v.height;
+    const picture = same ? p.picture : context.createImageData(v.width, v.height), pixels = picture.data;
+    const words = new Uint32Array(pixels.buffer), bytes = new Uint8Array(words.buffer, 0, 4);
+    bytes.set([...ground, 255]);
+    words.fill(words[0]);
     let inView = 0;
     for (let i = 0; i < s.n; i++) {
       if (s.shown && !s.shown[i]) continue;
@@ -238,10 +262,9 @@ export default function (component) {
     p.dense = inView > DENSE;
     if (p.dense) density(p, v, pixels, ground);
     else dots(p, v, pixels, inView);
-    context.putImageData(picture, 0, 0);
-    trace(p, context, v);
     canvas.dataset.inView = String(inView);
     canvas.dataset.mode = p.dense ? "density" : "points";
+    return picture;
   }
 
   function dots(p, v, pixels, inView) {

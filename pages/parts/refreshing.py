@@ -1,0 +1,95 @@
+"""What is out of date, and the one button that brings everything up to date; the same on every page that says so."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts import job_panel
+from pages.parts.text import literal
+from semiprune_core import freshness, jobs, refresh
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.jobs import Job, JobStatus
+from semiprune_core.pool import Pool
+from semiprune_core.workspace import Project
+
+EVERY_SECONDS = 3
+DOING = {
+    "pseudo": "Training",
+    "trajectory": "Training dynamics",
+    "scores": "Scoring",
+    "coreset": "Rebuilding the coresets",
+    "map": "Drawing the map",
+}
+
+
+@st.fragment(run_every=EVERY_SECONDS)
+def notice(project: Project, pool: Pool, *, key: str, told: bool = False) -> None:
+    """Nothing while all is up to date. Looks again by itself: the deck saves labels without the page.
+
+    ``told``: the page has said what is out of date, only the button is wanted.
+    """
+    found = jobs.list_jobs(project, refresh.KIND)
+    job = found[0] if found else None
+    status = job.status() if job is not None else None
+    if job is not None and status is not None and not status.is_over:
+        st.session_state[f"{key}_watched"] = job.id
+        _under_way(job, status, key)
+        return
+    if job is not None and st.session_state.pop(f"{key}_watched", None) == job.id:
+        st.rerun()  # it has just ended: the whole page shows what it made
+    stale = freshness.out_of_date(project, pool)
+    if not stale:
+        return
+    if job is not None:
+        job_panel.ended(job, what="Bringing up to date")
+    with st.container(border=not told, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        first, rest = stale[0], stale[1:]
+        words = f"**{literal(first.title)}** ({first.artifact.id}): {literal(first.reason)}."
+        if rest:
+            words += f" With it: {', '.join(literal(one.title.lower()) for one in rest)}."
+        if not told:
+            st.markdown(f":material/update: **Out of date.** {words}")
+        steps = [DOING[kind].lower() for kind in refresh.STEPS if kind in {one.artifact.kind for one in stale}]
+        asked = st.button(
+            "Bring up to date",
+            key=f"{key}_update",
+            icon=":material/refresh:",
+            type="primary",
+            help=f"One after the other, with the settings they had: {', '.join(steps)}.",
+        )
+    if asked:
+        _start(project, pool)
+
+
+def _start(project: Project, pool: Pool) -> None:
+    try:
+        refresh.bring_up_to_date(project, pool)
+    except SemiPruneError as error:
+        st.error(literal(str(error), 1000), icon=":material/error:")
+    else:
+        st.rerun()
+
+
+def _under_way(job: Job, status: JobStatus, key: str) -> None:
+    steps = list(job.settings["steps"])
+    now = status.facts.get("step", steps[0])
+    place = steps.index(now) if now in steps else 0
+    marks = [
+        f":green[:material/check:] {DOING[step]}"
+        if number < place
+        else f":material/arrow_forward: **{DOING[step]}**"
+        if number == place
+        else f":gray[{DOING[step]}]"
+        for number, step in enumerate(steps)
+    ]
+    with st.container(border=True):
+        st.markdown("**Bringing up to date** &nbsp; " + " &nbsp; ".join(marks))
+        waits = status.state == jobs.QUEUED or status.facts.get("state") == jobs.QUEUED
+        share = status.fraction * len(steps) - place
+        words = f"Step {place + 1} of {len(steps)}: {DOING[now].lower()}"
+        text = f"{words}, waiting for its turn" if waits else f"{words}, {max(0.0, min(1.0, share)):.0%}"
+        st.progress(status.fraction, text="Stopping" if status.stop_requested else text)
+        if st.button("Stop", key=f"{key}_stop", icon=":material/stop_circle:", disabled=status.stop_requested):
+            job.stop()
+            st.rerun()
+        st.caption("It goes on when this page is closed, and can be resumed after a stop.")
