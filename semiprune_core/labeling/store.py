@@ -60,6 +60,11 @@ def open_store(project: Project) -> LabelStore:
     return LabelStore(database, project.name)
 
 
+def has_store(project: Project) -> bool:
+    """Whether anything was ever written to the project's label store; asking does not make one."""
+    return bool(os.environ.get(URL_VARIABLE)) or (project.folder / "labels.sqlite").is_file()
+
+
 def forget_project(project: Project) -> None:
     """Remove a project's labels, classes and drawings from a shared database, in one transaction.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ from semiprune_core import files, jobs
 from semiprune_core.artifacts import versions
 from semiprune_core.coresets import nesting
 from semiprune_core.exporting.content import Content, open_content
-from semiprune_core.labeling import open_store
+from semiprune_core.labeling import has_store, open_store
 from semiprune_core.labeling.agreement import agreement
-from semiprune_core.labeling.database import URL_VARIABLE
 from semiprune_core.labeling.progress_report import LONGEST_GAP_S, progress
 from semiprune_core.methods import METHODS
 from semiprune_core.pool import Pool
@@ -98,7 +96,7 @@ def _gallery(pool: Pool, positions: IntArray) -> str:
 
 def _labeling(project: Project) -> str:
     title = "Labeling"
-    if not os.environ.get(URL_VARIABLE) and not (project.folder / "labels.sqlite").is_file():
+    if not has_store(project):
         return draw.section(title, draw.paragraph("Nobody has labeled in this project yet."))
     store = open_store(project)
     done, agreed = progress(store), agreement(store)
@@ -127,7 +125,7 @@ def _labeling(project: Project) -> str:
 
 def _labeling_seconds(project: Project) -> float:
     """Time spent on labels as the browser measured it; a longer break counts as LONGEST_GAP_S."""
-    if not os.environ.get(URL_VARIABLE) and not (project.folder / "labels.sqlite").is_file():
+    if not has_store(project):
         return 0.0
     leads = [row["lead_time_ms"] for row in open_store(project).events()]
     return sum(min(lead / 1000, LONGEST_GAP_S) for lead in leads if lead)
