@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 TEST_ARGS ?=
 
-.PHONY: run install test test-full lint tools clean demo-pool
+.PHONY: run install test test-full lint tools clean demo-pool demo-artifacts
 
 run: install
 	$(BIN)/streamlit run app.py
@@ -47,6 +47,9 @@ test-full: $(INSTALLED_DEV) tools lint
 
 demo-pool: $(INSTALLED)
 	$(BIN)/python assets/make_demo_pool.py
+
+demo-artifacts: $(INSTALLED)
+	$(BIN)/python -m semiprune_core.demo_artifacts
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache

@@ -52,7 +52,16 @@ def _is_exported(project: Project) -> bool:
     return has_exports(project)
 
 
-DONE_WHEN: dict[str, Callable[[Project], bool]] = {"label": _is_labeled, "export": _is_exported}
+def _is_trusted(project: Project) -> bool:
+    """Looking at pseudo-labels leaves nothing behind; whoever went on to score with them has looked."""
+    return project.latest("scores") is not None
+
+
+DONE_WHEN: dict[str, Callable[[Project], bool]] = {
+    "label": _is_labeled,
+    "pseudo": _is_trusted,
+    "export": _is_exported,
+}
 """Steps whose end is not simply an artifact register here how to tell."""
 
 

@@ -40,6 +40,7 @@ HOMES: dict[str, Home] = {
     "map": Home("semiprune_core.embeddings.jobs", "Map"),
     "export": Home("semiprune_core.export_job", "Export", device="io"),
     "verify": Home("semiprune_core.export_job", "Verify", device="io"),
+    "finished_demo": Home("semiprune_core.finished_demo_job", "Opening the finished demo", device="io"),
 }
 
 
