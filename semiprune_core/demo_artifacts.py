@@ -20,9 +20,9 @@ from semiprune_core.finished_demo import ARCHIVE, write_archive
 from semiprune_core.progress import Progress, Stopped
 
 EVALUATION: dict[str, Any] = {
-    "methods": ["random", "semi_aum_cutoff", "semi_dual_beta"],
+    "methods": ["full", "random", "semi_aum_cutoff", "semi_dual_beta"],
     "ratios": [0.3, 0.5, 0.7, 0.8, 0.9],
-    "seeds": 3,
+    "seeds": [0, 1, 2],
     "preset": "quick",
 }
 """What the shipped evaluation compares."""
