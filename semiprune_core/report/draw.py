@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from semiprune_core.artifacts import NAME
 from semiprune_core.paths import shown
 from semiprune_core.pool import mime_of
 
@@ -28,6 +29,7 @@ table { border-collapse: collapse; width: 100%; margin: .6rem 0; font-size: .9re
 th { text-align: left; font-weight: 600; color: var(--faint); }
 td, th { padding: .25rem .8rem .25rem 0; vertical-align: top;
   border-bottom: 1px solid var(--line); } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+td.id { white-space: nowrap; }
 .pictures { display: flex; flex-wrap: wrap; gap: 4px; margin: .4rem 0 .8rem; }
 .pictures img { width: 64px; height: 64px; object-fit: cover; border-radius: 4px; image-rendering: pixelated; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1.2rem; }
@@ -39,7 +41,8 @@ svg.balance { max-width: 32rem; } svg.map { max-width: 44rem; }
 code { font-size: .82rem; overflow-wrap: anywhere; }
 @page { margin: 16mm; }
 @media print { body { padding: 0; max-width: none; font-size: 11pt; } h2, h3 { break-after: avoid; }
-  figure, tr, .pictures, .numbers { break-inside: avoid; }
+  p:has(+ figure), p:has(+ .pictures), p:has(+ .charts), p:has(+ table), .numbers { break-after: avoid; }
+  figure, svg, tr, .pictures, .numbers { break-inside: avoid; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
 WIDTH, HEIGHT = 320, 110
@@ -83,13 +86,19 @@ def table(
     body = "".join(
         "<tr>"
         + "".join(
-            f"<td{' class=n' if n else ''}>{f'<b>{text(cell)}</b>' if (at, column) in strong else text(cell)}</td>"
+            f"<td{_kind(cell, n)}>{f'<b>{text(cell)}</b>' if (at, column) in strong else text(cell)}</td>"
             for column, (cell, n) in enumerate(zip(row, right, strict=True))
         )
         + "</tr>"
         for at, row in enumerate(rows)
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _kind(cell: object, is_number: bool) -> str:
+    if is_number:
+        return " class=n"
+    return " class=id" if NAME.fullmatch(str(cell)) else ""
 
 
 def pictures(thumbs: Iterable[tuple[bytes, str]]) -> str:

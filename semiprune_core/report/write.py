@@ -34,7 +34,7 @@ from semiprune_core.selection import SELECTORS
 from semiprune_core.workspace import Project
 
 N_CORESETS = 5
-"""Coresets with pictures: the latest of each method, then the latest of all."""
+"""So many coresets are all shown with pictures; of more, the latest of each method."""
 N_LISTED = 30
 N_POINTS = 3000
 N_STEPS = 5
@@ -91,7 +91,7 @@ def build_report(project: Project, progress: Progress | None = None) -> str:
         _coresets(contents, current),
         _evaluation(project),
         _cost(project, contents),
-        _settings(project, current),
+        _settings(project, [content.run for content in _pictured(contents)]),
     )
 
 
@@ -276,10 +276,9 @@ def _nestings(runs: list[CoresetRun]) -> list[str]:
 
 
 def _pictured(contents: list[Content]) -> list[Content]:
-    latest = {content.coreset.method: content for content in contents}
-    chosen = {id(content): content for content in [*latest.values(), *reversed(contents)]}
-    few = [*chosen][:N_CORESETS]
-    return [content for content in contents if id(content) in few]
+    if len(contents) <= N_CORESETS:
+        return contents
+    return [*{content.coreset.method: content for content in contents}.values()][-N_CORESETS:]
 
 
 def _method(name: str) -> str:
