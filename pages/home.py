@@ -45,7 +45,7 @@ def open_finished() -> None:
 
 
 def watch_opening() -> None:
-    """The finished demo on its way; when it is there, it opens."""
+    """The finished demo on its way (its card shows how far it is); when it is there, it opens."""
     if not st.session_state.get(OPENING):
         return
     space = projects.workspace()
@@ -55,10 +55,8 @@ def watch_opening() -> None:
     found = jobs.list_jobs(space.project(finished_demo.NAME), finished_demo.KIND) if finished_demo.NAME in space else []
     if not found:
         del st.session_state[OPENING]
-    elif found[0].status().state in states.OVER:
-        job_panel.ended(found[0], what="Opening the finished demo")
     else:
-        job_panel.show(found[0])
+        job_panel.ended(found[0], what="Opening the finished demo")
 
 
 def demos(*, first: bool) -> None:
@@ -82,7 +80,6 @@ def demos(*, first: bool) -> None:
             ):
                 open_demo()
             tour.start_button()
-        watch_opening()
 
 
 def card(project: Project) -> None:
@@ -90,7 +87,7 @@ def card(project: Project) -> None:
     with st.container(border=True):
         st.markdown(f"#### {literal(project.title)}")
         running = next((job for job in jobs.list_jobs(project) if job.status().state not in states.OVER), None)
-        if not project.has_pool():
+        if not project.has_pool() or (running is not None and running.kind == finished_demo.KIND):
             if running is not None:
                 job_panel.show(running)
             else:
@@ -140,6 +137,7 @@ def card(project: Project) -> None:
 
 
 st.header("Projects", anchor=False)
+watch_opening()
 found, broken = [], []
 for name in projects.workspace().names():
     try:

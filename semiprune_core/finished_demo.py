@@ -28,7 +28,7 @@ from semiprune_core import artifacts, files, jobs, line
 from semiprune_core.artifacts import versions
 from semiprune_core.demo import ANNOTATOR
 from semiprune_core.errors import InvalidDataError, MissingStepError, WorkspaceError
-from semiprune_core.exporting import export_coreset, has_exports
+from semiprune_core.exporting import export_coreset
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.labeling import Event, LabelStore, open_store
 from semiprune_core.learning.training import keep_snapshot
@@ -43,6 +43,8 @@ MOST_BYTES = 8_000_000
 SCHEMA = 1
 TITLE, NAME, KIND = "Finished demo", "finished-demo", "finished_demo"
 MANIFEST, LABELS = "manifest.json", "labels.json"
+MARK = "finished_demo"
+"""In project.json once all of it is there."""
 OF_A_RUN = ("job.json", "status.json", "progress.jsonl", "result.json")
 EVENT_FIELDS = ("event_id", "annotator", "action", "source", "group_id", "lead_time_ms", "made_ms")
 WHEN = (2020, 1, 1, 0, 0, 0)
@@ -58,7 +60,7 @@ def is_bundled() -> bool:
 
 def is_open(workspace: Workspace) -> bool:
     """Whether the finished demo is a project here already, whole."""
-    return NAME in workspace and has_exports(workspace.project(NAME))
+    return NAME in workspace and bool(workspace.project(NAME).config.get(MARK))
 
 
 def open_finished_demo(workspace: Workspace) -> jobs.Job | None:
@@ -106,6 +108,7 @@ def unpack(project: Project, progress: Progress, archive: Path | None = None) ->
     for number, artifact in enumerate(coresets, start=1):
         export_coreset(project, CoresetRun(artifact), "csv")
         _go_on(progress, number, len(coresets), "exports")
+    project.update(**{MARK: True})
 
 
 def _go_on(progress: Progress, done: int, total: int, unit: str) -> None:

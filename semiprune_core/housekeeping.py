@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from datetime import UTC, datetime
 
 from semiprune_core import files
 from semiprune_core.errors import WorkspaceError
 from semiprune_core.jobs import list_jobs, states
 from semiprune_core.labeling import copy_labels, forget_project, has_store
-from semiprune_core.workspace import PROJECT, Project, Workspace
+from semiprune_core.workspace import Project, Workspace
 
 COPIED = ("artifacts", "exports", "snapshots")
 """What never changes once it is there: copies share these files where the disk can."""
@@ -41,10 +40,7 @@ def copy_project(workspace: Workspace, name: str, title: str) -> Project:
                     shutil.copytree(job.folder, copy.runs_folder / job.id, ignore=skip)
             if has_store(project):
                 copy_labels(project, copy)
-            config = {**project.config, "name": copy.name, "title": copy.title}
-            files.write_json(
-                copy.folder / PROJECT, {**config, "created": datetime.now(UTC).isoformat(timespec="seconds")}
-            )
+            copy.update(pool=project.config["pool"])
     except BaseException:
         delete_project(workspace, copy.name)  # a copy is whole or not there
         raise

@@ -42,7 +42,7 @@ code { font-size: .82rem; overflow-wrap: anywhere; }
 @page { margin: 16mm; }
 @media print { body { padding: 0; max-width: none; font-size: 11pt; } h2, h3 { break-after: avoid; }
   p:has(+ figure), p:has(+ .pictures), p:has(+ .charts), p:has(+ table), .numbers { break-after: avoid; }
-  figure, svg, tr, .pictures, .numbers { break-inside: avoid; }
+  figure, svg, p, tr, .pictures, .numbers { break-inside: avoid; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
 WIDTH, HEIGHT = 320, 110
