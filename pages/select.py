@@ -7,11 +7,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.parts import coreset_labels, score_charts, scored, urls
+from pages.parts import coreset_labels, score_charts, scored, search_panel, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import select_view
-from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset
+from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, with_searched
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.exporting import export_csv
 from semiprune_core.line import BY_KEY
@@ -19,8 +19,9 @@ from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
 from semiprune_core.score_view import ScoreView
 from semiprune_core.scores import SCORES
+from semiprune_core.search import starting_knobs
 from semiprune_core.select_view import ErrorEstimate, Preview
-from semiprune_core.selection import SELECTORS, default_knobs
+from semiprune_core.selection import SELECTORS
 from semiprune_core.workspace import Project
 
 SEVERAL = 6  # coresets that are listed and compared at once
@@ -41,7 +42,7 @@ def title_of(method: str) -> str:
     return METHODS.title(method) if method in METHODS else SELECTORS.title(method)
 
 
-def controls(seen: ScoreView) -> CoresetRequest:
+def controls(project: Project, seen: ScoreView) -> CoresetRequest:
     """Everything a person may choose, as one request."""
     every = [*METHODS, *(name for name in SELECTORS if name not in METHODS)]
     names = sorted(
@@ -50,16 +51,18 @@ def controls(seen: ScoreView) -> CoresetRequest:
     )
     method = str(st.selectbox("Method", names, format_func=title_of, key="select_method"))
     st.caption((METHODS if method in METHODS else SELECTORS).facts(method)["explain"])
+    st.session_state.setdefault("select_ratio", 0.7)
     ratio = st.slider(
-        "Pruning ratio", 0.0, 0.99, 0.7, 0.01, key="select_ratio", help="The share of the pool that is removed."
+        "Pruning ratio", 0.0, 0.99, step=0.01, key="select_ratio", help="The share of the pool that is removed."
     )
     values: dict[str, Any] = {"method": method, "pruning_ratio": ratio}
     open_knobs = CoresetRequest(**values).knob_names()
-    known = default_knobs(method, seen.n_images, ratio, seen.scores.n_epochs)
+    known = starting_knobs(project, method, ratio, seen.scores)
     if known.selector or known.scores:
         own = st.toggle("Set the knobs myself", key="select_own", help=known.why)
         if not own:
-            st.caption(f"{_in_words(known.selector)} {known.why}")
+            st.caption(f"{_in_words(known.selector)} {literal(known.why, 500)}")
+            values |= with_searched(project, CoresetRequest(**values), seen.scores).to_json()
     else:
         own = bool(open_knobs)
     if own:
@@ -120,11 +123,11 @@ def _knobs(seen: ScoreView, method: str, ratio: float, names: tuple[str, ...], k
         )
         settings, last = seen.table.settings, seen.scores.n_epochs
         if last > settings.window:
+            st.session_state.setdefault("select_t", settings.dual_epochs or last)
             found["n_epochs"] = st.slider(
                 "T",
                 settings.window,
                 last,
-                settings.dual_epochs or last,
                 key="select_t",
                 help="DUAL looks at the first T epochs.",
             )
@@ -202,7 +205,7 @@ def choose(project: Project, seen: ScoreView) -> None:
     """Controls and picture: a slider move runs this alone."""
     left, right = st.columns([1, 3], gap="large")
     with left:
-        request = controls(seen)
+        request = controls(project, seen)
     with right:
         try:
             found = select_view.preview(seen, request)
@@ -287,6 +290,7 @@ def main() -> None:
     scored.tell_if_out_of_date(project, scores, what="The scores")
     seen = scored.view(project, scores)
     choose(project, seen)
+    search_panel.draw(project, seen.scores)
     runs = [CoresetRun(artifact) for artifact in project.artifacts("coreset")]
     if runs:
         st.subheader("Saved coresets", anchor=False)

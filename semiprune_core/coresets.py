@@ -25,6 +25,7 @@ from semiprune_core.results import (
 )
 from semiprune_core.scores import ScoreTable
 from semiprune_core.scoring import with_settings
+from semiprune_core.search import searched_knobs
 from semiprune_core.selection import SELECTORS, default_knobs, knob_defaults
 from semiprune_core.settings import Settings
 from semiprune_core.workspace import Project
@@ -34,6 +35,8 @@ RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
 OPTIONS = ("class_balanced", "keep_human", "same_annotation_budget", "min_per_class", "drop_duplicates")
 KNOBS = ("cutoff", "c_d", "score", "keep", "n_bins")
 """The selectors' knobs that a person may set; a selector takes those it has."""
+SEARCHED = ("cutoff", "c_d", "n_epochs", "gamma")
+"""Where a person set one of these, what a search found is left aside."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +96,14 @@ def evidence_of(table: ScoreTable, pseudo: PseudoRun, pool: Pool) -> Evidence:
     return table.evidence(labels=labels.labels, human_mask=labels.human_mask, duplicate_of=pool.duplicate_of)
 
 
+def with_searched(project: Project, request: CoresetRequest, scores: ScoreRun | None = None) -> CoresetRequest:
+    """The request with the knobs that a search found for these scores and this ratio, where a person set none."""
+    if any(getattr(request, name) is not None for name in SEARCHED):
+        return request
+    known = searched_knobs(project, request.method, request.pruning_ratio, scores)
+    return request if known is None else request.replace(**known)
+
+
 def choose_coreset(evidence: Evidence, request: CoresetRequest, n_epochs: int | None) -> Coreset:
     """The coreset that ``request`` asks for; ``n_epochs`` is the length of the scoring run."""
     return select_coreset(
@@ -108,8 +119,13 @@ def choose_coreset(evidence: Evidence, request: CoresetRequest, n_epochs: int | 
 def build_coreset(
     project: Project, request: CoresetRequest, *, scores: ScoreRun | None = None, progress: Progress | None = None
 ) -> CoresetRun:
-    """Choose and save a coreset; the same request on the same scores is found again instead of saved twice."""
-    scores = with_settings(project, scores or latest_scores(project), progress=progress, **request.score_changes)
+    """Choose and save a coreset; the same request on the same scores is found again instead of saved twice.
+
+    Knobs that were not given are those a search found, where there was one, else the defaults.
+    """
+    scores = scores or latest_scores(project)
+    request = with_searched(project, request, scores)
+    scores = with_settings(project, scores, progress=progress, **request.score_changes)
     pseudo, pool = PseudoRun(made_from(project, scores.artifact, "pseudo")), project.pool()
     if pool.hash != scores.artifact.inputs["pool"]:
         raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run first.")
@@ -137,8 +153,8 @@ def build_coresets(
 ) -> list[CoresetRun]:
     """One coreset for each ratio, the largest first, otherwise as ``request`` says.
 
-    Knobs that were not given are the defaults of each ratio; ``nested`` holds those of the smallest ratio for all, so
-    that with a selector that allows it every coreset is part of the next larger one.
+    Knobs that were not given are those of each ratio (searched or default); ``nested`` holds those of the smallest
+    ratio for all, so that with a selector that allows it every coreset is part of the next larger one.
     """
     wanted = sorted(set(ratios))
     if not wanted:
@@ -150,7 +166,8 @@ def build_coresets(
                 f"The selector '{request.selector}' chooses anew for each ratio, its coresets are never nested. "
                 f"Leave nesting out, or use one of {', '.join(nesting_selectors())}."
             )
-        held = requests[0].knobs(len(project.pool()), (scores or latest_scores(project)).n_epochs)
+        scores = scores or latest_scores(project)
+        held = with_searched(project, requests[0], scores).knobs(len(project.pool()), scores.n_epochs)
         requests = [one.replace(**{name: value for name, value in held.items() if name in KNOBS}) for one in requests]
     return [build_coreset(project, one, scores=scores, progress=progress) for one in requests]
 

@@ -101,5 +101,14 @@ def with_settings(
     return score_runs(project, trajectories_of(project, scores), wanted, progress=progress)
 
 
+def rescored(
+    table: ScoreTable, runs: Sequence[TrajectoryRun], settings: ScoreSettings, n_epochs: int | None = None
+) -> ScoreTable:
+    """``table`` with DUAL, mean and deviation anew for another T, window or gamma; nothing is saved."""
+    names = [name for name in ("dual", "mean_prob", "variability") if name in table.columns]
+    fresh = mean_table([compute_scores(run.trajectory(n_epochs), settings=settings, names=names) for run in runs])
+    return ScoreTable({**table.columns, **fresh.columns}, settings, table.n_images)
+
+
 def trajectories_of(project: Project, scores: ScoreRun) -> list[TrajectoryRun]:
     return [TrajectoryRun(project.artifact(name)) for name in scores.trajectory_ids]

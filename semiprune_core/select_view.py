@@ -18,8 +18,8 @@ from semiprune_core.learning.quality import FEWEST, Share, wilson
 from semiprune_core.methods import METHODS
 from semiprune_core.records import BoolArray, Coreset, Evidence, FloatArray, IntArray
 from semiprune_core.score_view import ScoreView, bin_values
-from semiprune_core.scores import ScoreSettings, ScoreTable, compute_scores
-from semiprune_core.scoring import mean_table
+from semiprune_core.scores import ScoreSettings, ScoreTable
+from semiprune_core.scoring import rescored
 from semiprune_core.selection import beta_log_density, beta_parameters
 from semiprune_core.selection.base import easiness
 
@@ -94,10 +94,7 @@ def scored_for(view: ScoreView, request: CoresetRequest) -> ScoreTable:
 
 @lru_cache(maxsize=8)
 def _rescored(view: ScoreView, settings: ScoreSettings) -> ScoreTable:
-    names = [name for name in ("dual", "mean_prob", "variability") if name in view.table.columns]
-    runs = [run.trajectory(view.scores.n_epochs) for run in view.runs]
-    fresh = mean_table([compute_scores(one, settings=settings, names=names) for one in runs])
-    return ScoreTable({**view.table.columns, **fresh.columns}, settings, view.n_images)
+    return rescored(view.table, view.runs, settings, view.scores.n_epochs)
 
 
 @lru_cache(maxsize=8)

@@ -11,15 +11,18 @@ from semiprune_core.sources.base import SourceSpec
 from semiprune_core.trajectory_store import TrajectoryWriter
 
 
-def make_pool(workspace, folder, n=120, n_classes=4, name="Scored"):
-    """A project with ``n`` grey images of bars, 28 x 28, whose height tells the class; every fifth more is a test."""
+def make_pool(workspace, folder, n=120, n_classes=4, name="Scored", n_test=0, labeled=True):
+    """A project with ``n`` grey images of bars, 28 x 28, whose height tells the class; ``n_test`` more are tests."""
+    n_pool, n = n, n + n_test
     rng = np.random.default_rng(0)
     labels = rng.permutation(np.arange(n) % n_classes)
     images = rng.integers(0, 60, (n, 28, 28), dtype=np.uint8)
     for image, label in zip(images, labels):
         image[label * 28 // n_classes : (label + 1) * 28 // n_classes] += 150
     path = folder / f"{name}.npz"
-    np.savez(path, images=images, labels=labels)
+    split = np.where(np.arange(n) < n_pool, "pool", "test")
+    given = {"labels": labels} if labeled else {}
+    np.savez(path, images=images, **given, **({"split": split} if n_test else {}))
     project = workspace.create(name)
     settings = ImportSettings(
         source=SourceSpec("npz", str(path)).to_json(),
@@ -76,8 +79,8 @@ def add_trajectory(project, folder, *, n_epochs=12, seed=0):
     return TrajectoryRun(project.latest("trajectory"))
 
 
-def make_scored(workspace, folder, *, n=120, n_classes=4, name="Scored", seeds=(0,), **pseudo):
-    project = make_pool(workspace, folder, n, n_classes, name)
+def make_scored(workspace, folder, *, n=120, n_classes=4, name="Scored", seeds=(0,), n_test=0, **pseudo):
+    project = make_pool(workspace, folder, n, n_classes, name, n_test)
     add_pseudo(project, **pseudo)
     score_runs(project, [add_trajectory(project, folder, seed=seed) for seed in seeds])
     return project

@@ -17,6 +17,7 @@ from semiprune_core.dynamics import submit_dynamics
 from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.exporting import FORMATS, Exported, ExportOptions, export_coreset, export_csv, hex_ids, options_for
 from semiprune_core.exporting.trees import WAYS
+from semiprune_core.jobs import follow
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores, open_coreset
@@ -51,7 +52,7 @@ def _dynamics(args: argparse.Namespace, workspace: Workspace, console: Console) 
     if args.background:
         jobs.supervise(workspace)
         return Outcome({"job": job.id, "state": job.status().state}, f"Queued as {job.id}.")
-    jobs.follow(job, console)
+    follow(job, console)
     result = job.result() or {}
     run = ScoreRun(project.artifact(result["scores"]))
     text = f"{run.artifact.id}: {', '.join(run.names)} for {run.artifact.facts['n_images']:,} images."

@@ -202,7 +202,7 @@ def _highest_ratio(n: int, need: int) -> float:
     return (100 * (n - need) // n) / 100
 
 
-def _take(evidence: Evidence, positions: IntArray) -> Evidence:
+def take_evidence(evidence: Evidence, positions: IntArray) -> Evidence:
     """The evidence about some images alone. Duplicates are settled before, and their positions mean nothing here."""
     if len(positions) == evidence.n_images:
         return evidence  # positions rise, so this is everything
@@ -229,8 +229,8 @@ def _pick(
     forced = part[must[part]]
     if must_first:
         others = part[~must[part]]
-        return np.concatenate([forced, others[select(_take(evidence, others), budget - len(forced))]])
-    chosen = part[select(_take(evidence, part), budget)]
+        return np.concatenate([forced, others[select(take_evidence(evidence, others), budget - len(forced))]])
+    chosen = part[select(take_evidence(evidence, part), budget)]
     left_out = np.setdiff1d(forced, chosen, assume_unique=True)
     if not len(left_out):
         return chosen

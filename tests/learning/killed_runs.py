@@ -106,7 +106,7 @@ def die_in_write(call, after):
     files.os.fsync, files.os.replace = dying(os.fsync), dying(os.replace)
 
 
-def child(folder, kill):
+def child(folder, kill, work=work):
     """Fork a process that works, and end it as ``kill`` says: ("write", call, after), ("step", n) or None."""
     reading, writing = os.pipe()
     pid = os.fork()

@@ -1,0 +1,263 @@
+"""The search on the Select page: start it, watch it, take its values."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts import search_charts
+from pages.parts.charts import STILL
+from pages.parts.text import count, duration, literal
+from semiprune_core import search
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.jobs import Job, JobStatus, list_jobs, states
+from semiprune_core.learning import training
+from semiprune_core.methods import METHODS, needs_of
+from semiprune_core.results import ScoreRun
+from semiprune_core.search import Best, SearchRun, SearchSettings
+from semiprune_core.workspace import Project
+
+EVERY = 1.5
+CHEAP, FULL = "Cheap", "Full"
+KNOBS = {"cutoff": "Cutoff", "c_d": "c_D"}
+VERDICTS = {
+    "better": ":green[beats Random]",
+    "equal": ":gray[no better than Random]",
+    "worse": ":orange[Random is better]",
+    "unknown": ":gray[one seed: no verdict]",
+}
+
+
+def draw(project: Project, scores: ScoreRun) -> None:
+    """The whole section; open while a search is under way."""
+    job = next(iter(list_jobs(project, search.KIND)), None)
+    status = job.status() if job is not None else None
+    is_active = status is not None and not status.is_over
+    with st.expander("Search for the best values", icon=":material/manage_search:", expanded=is_active):
+        st.caption(
+            "Tries cutoffs, or T and c_D, on this pool: trains on coresets of 90% of the pseudo-labeled images and "
+            "compares on the other 10%, always beside Random. What it finds becomes the default above."
+        )
+        if job is not None and is_active:
+            _watch(job)
+        else:
+            if job is not None and status is not None and status.is_resumable:
+                _interrupted(job, status)
+            _form(project, scores)
+        _results(project, scores)
+
+
+# --- starting ------------------------------------------------------------------------------------------------------
+
+
+@st.fragment
+def _form(project: Project, scores: ScoreRun) -> None:
+    """A change of the form runs this alone."""
+    known = {*scores.names, "mean_prob"}
+    methods = [name for name in search.searchable_methods() if known.issuperset(needs_of(name))]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        method = str(st.selectbox("Method", methods, format_func=METHODS.title, key="search_method", width=240))
+        ratios = st.multiselect(
+            "Pruning ratios",
+            [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95],
+            list(search.PAPER_RATIOS),
+            key="search_ratios",
+            width=420,
+        )
+        seeds = st.number_input(
+            "Seeds", 1, 20, 2, key="search_seeds", width=110, help="Trainings per value; one cannot tell chance."
+        )
+        on_cpu = project.artifact(scores.trajectory_ids[0]).manifest["device"] == "cpu"
+        length = st.segmented_control(
+            "Schedule",
+            [CHEAP, FULL],
+            default=CHEAP if on_cpu else FULL,
+            required=True,
+            key="search_length",
+            help="Cheap trains for a third of the epochs: enough to compare values, too few for their real accuracy.",
+        )
+        start = st.selectbox(
+            "Start from",
+            [None, *search.starts()],
+            format_func=lambda name: name or "The whole grid",
+            key="search_start",
+            width=220,
+            help="The paper's values of a data set and their neighbours alone: fewer trials.",
+        )
+    try:
+        settings = search.search_settings(
+            project,
+            scores=scores,
+            method=method,
+            ratios=tuple(sorted(ratios)),
+            seeds=tuple(range(int(seeds))),
+            cheap=length == CHEAP,
+            start=start,
+        )
+        plan = search.plan_search(project, settings, scores)
+    except SemiPruneError as error:
+        st.error(literal(str(error), 500), icon=":material/error:")
+        return
+    time = f" About {duration(plan.seconds)} at this machine's speed." if plan.seconds is not None else ""
+    st.caption(f"{count(plan.n_trials, 'trial')}, {literal(settings.in_words)}.{time}")
+    if st.button("Start the search", icon=":material/play_arrow:", key="search_begin"):
+        try:
+            with st.spinner("Starting"):
+                search.submit_search(project, settings)
+        except SemiPruneError as error:
+            st.error(literal(str(error), 500), icon=":material/error:")
+        else:
+            st.rerun()
+
+
+# --- watching ------------------------------------------------------------------------------------------------------
+
+
+@st.fragment(run_every=EVERY)
+def _watch(job: Job) -> None:
+    status = job.status()
+    if status.is_over:
+        st.rerun()
+    settings = SearchSettings.from_json(job.settings)
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown(f"**{literal(job.title)}** :gray[{literal(settings.in_words)}]")
+            _buttons(job, status)
+        if status.state == states.QUEUED:
+            st.progress(0.0, text="Waiting for its turn: another run uses the same device.")
+        else:
+            st.progress(status.fraction, text=_sentence(status))
+        _picture(search.partial_search(job), settings, key=job.id)
+
+
+def _sentence(status: JobStatus) -> str:
+    if status.stop_requested:
+        return "Stopping after this batch; finished trials are kept"
+    facts = status.facts
+    if not status.total or "trials_total" not in facts:
+        return "Starting: loading the images"
+    parts = [f"{facts['trials_done']:,} of {facts['trials_total']:,} trials", str(facts["trial"])]
+    if status.seconds_left is not None:
+        parts.append(f"{duration(status.seconds_left)} left")
+    return " · ".join(parts)
+
+
+def _buttons(job: Job, status: JobStatus) -> None:
+    with st.container(horizontal=True, width="content"):
+        if not status.is_over and st.button(
+            "Stop", key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
+        ):
+            job.stop()
+            st.rerun(scope="fragment")
+        if status.is_resumable and st.button(
+            "Retry" if status.state == states.FAILED else "Resume",
+            key=f"resume_{job.id}",
+            icon=":material/play_arrow:",
+            type="primary",
+        ):
+            try:
+                with st.spinner("Resuming"):
+                    training.resume(job)
+            except SemiPruneError as error:
+                st.error(literal(str(error), 500))
+            else:
+                st.rerun()
+        with st.popover("Log", icon=":material/article:"):
+            st.code(job.log_tail(60) or "Nothing yet.", language=None)
+
+
+def _interrupted(job: Job, status: JobStatus) -> None:
+    """A search that did not end: why, what it found so far, and the way on."""
+    with st.container(border=True):
+        st.markdown(f"**{literal(job.title)}**")
+        table = search.partial_search(job)
+        kept = f"{count(len(table), 'finished trial')} of {status.facts.get('trials_total', '?')} are kept"
+        if status.state == states.FAILED:
+            st.error(f"It failed; {kept}. {literal(status.message, 1000)}", icon=":material/error:")
+        elif status.state == states.LOST:
+            st.warning(f"It was interrupted; {kept}. {literal(status.message, 1000)}", icon=":material/power_off:")
+        else:
+            st.info(f"Stopped; {kept}. It goes on with the next one.", icon=":material/pause_circle:")
+        _picture(table, SearchSettings.from_json(job.settings), key=job.id)
+        _buttons(job, status)
+
+
+# --- results -------------------------------------------------------------------------------------------------------
+
+
+def _picture(table: pd.DataFrame, settings: SearchSettings, *, key: str) -> None:
+    """What is known so far: T, the curves, the trials."""
+    tried = search.epochs_tried(table)
+    if tried:
+        said = ", ".join(f"T {n_epochs}: {accuracy:.1%}" for n_epochs, accuracy in tried.items())
+        st.caption(f"T at ratio {search.EPOCHS_RATIO:g}: {said}.")
+    found = search.curves(table)
+    if found:
+        figure = search_charts.accuracy_over_values(found, knob=KNOBS[settings.knob])
+        st.plotly_chart(figure, key=f"curves_{key}", config=STILL)
+        st.caption("Dashed: Random at the same ratio, with its deviation over the seeds as a band.")
+    if len(table):
+        with st.popover(f"All {count(len(table), 'trial')}", icon=":material/table:"):
+            shown = table.assign(method=table["method"].map(METHODS.title))
+            st.dataframe(
+                shown[["method", "pruning_ratio", "value", "n_epochs", "seed", "n_train", "accuracy"]],
+                hide_index=True,
+                column_config={"accuracy": st.column_config.NumberColumn(format="percent")},
+            )
+
+
+def _results(project: Project, scores: ScoreRun) -> None:
+    """The newest result of each method that holds for these scores."""
+    for method in search.searchable_methods():
+        found = search.searches_of(project, scores, method)
+        if found:
+            _result(found[0])
+
+
+def _result(run: SearchRun) -> None:
+    settings, facts = run.settings, run.artifact.facts
+    st.markdown(f"**{METHODS.title(settings.method)}** :gray[{run.artifact.id}]")
+    st.caption(
+        f"{count(facts['n_trials'], 'trial')} of {literal(settings.in_words)}, {facts['minutes']:.0f} min, compared on "
+        f"{count(facts['n_compared'], 'held-out pseudo-label')}."
+    )
+    if not any(one.verdict == "better" for one in run.best):
+        st.info(
+            "Nothing beats Random beyond the spread at any of these ratios: Random is as good a choice here. More "
+            "seeds, the full schedule or a larger pool may tell them apart.",
+            icon=":material/balance:",
+        )
+    for one in run.best:
+        _best(run, one)
+    _picture(run.trials(), settings, key=run.artifact.id)
+
+
+def _best(run: SearchRun, one: Best) -> None:
+    key = f"use_{run.artifact.id}_{one.pruning_ratio:g}"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"Ratio **{one.pruning_ratio:g}**", width=90)
+        st.markdown(f"**{literal(one.value_words)}**", width=150)
+        st.markdown(
+            f"{one.mean:.1%} ± {100 * one.spread:.1f} :gray[Random {one.random_mean:.1%} ± "
+            f"{100 * one.random_spread:.1f}, difference {100 * one.difference:+.1f} ± "
+            f"{100 * one.difference_spread:.1f} points]",
+            width="stretch",
+        )
+        st.markdown(VERDICTS[one.verdict], width=190, help=one.sentence)
+        used = st.button(
+            "Use",
+            key=key,
+            icon=":material/north_east:",
+            on_click=_use,
+            args=(run.settings.method, one.pruning_ratio),
+            help="Choose this method and ratio above, with this value.",
+        )
+    if used:
+        st.rerun()
+
+
+def _use(method: str, ratio: float) -> None:
+    """The controls above take a searched value by themselves where nobody sets the knobs."""
+    st.session_state["select_method"] = method
+    st.session_state["select_ratio"] = ratio
+    st.session_state["select_own"] = False

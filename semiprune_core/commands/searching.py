@@ -1,0 +1,80 @@
+"""``search``: which cutoff, or which T and c_D, suits this pool at each pruning ratio."""
+
+from __future__ import annotations
+
+import argparse
+
+from semiprune_core import jobs
+from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
+from semiprune_core.commands.selecting import follow, numbers
+from semiprune_core.errors import InvalidSettingError
+from semiprune_core.learning.presets import SUPERVISED_PRESETS
+from semiprune_core.methods import METHODS
+from semiprune_core.search import (
+    PAPER_RATIOS,
+    SearchRun,
+    plan_search,
+    search_settings,
+    searchable_methods,
+    starts,
+    submit_search,
+)
+from semiprune_core.workspace import Workspace
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="the project")
+    parser.add_argument(
+        "--method", default="semi_aum_cutoff", help=f"{', '.join(searchable_methods())} (default: semi_aum_cutoff)"
+    )
+    parser.add_argument(
+        "--ratios", type=numbers, default=PAPER_RATIOS, metavar="R,R,...", help="default: 0.3,0.5,0.7,0.8,0.9"
+    )
+    parser.add_argument("--seeds", type=int, default=2, metavar="K", help="trainings per value (default: 2)")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--full", action="store_true", help="the whole schedule; default on a GPU")
+    length.add_argument("--cheap", action="store_true", help="a third of the schedule; default on a CPU")
+    parser.add_argument("--preset", help=f"{', '.join(SUPERVISED_PRESETS)} (default: as the dynamics run)")
+    parser.add_argument("--epochs", type=int, help="of the whole schedule, instead of the preset's")
+    parser.add_argument(
+        "--start", metavar="paper:SET", help=f"the paper's values and neighbours: {', '.join(starts())}"
+    )
+    parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda:0, ...")
+    parser.add_argument("--background", action="store_true", help="queue it and return at once")
+
+
+def _search(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    project = workspace.project(args.name)
+    if args.seeds < 1:
+        raise InvalidSettingError(f"--seeds must be at least 1, got {args.seeds}.")
+    settings = search_settings(
+        project,
+        method=args.method,
+        ratios=args.ratios,
+        seeds=tuple(range(args.seeds)),
+        cheap=False if args.full else True if args.cheap else None,
+        preset=args.preset,
+        start=args.start,
+        device=args.device,
+        training={} if args.epochs is None else {"epochs": args.epochs},
+    )
+    plan = plan_search(project, settings)
+    job = submit_search(project, settings, device=args.device)
+    said = f"{plan.n_trials} trials, {settings.in_words}"
+    if args.background:
+        jobs.supervise(workspace)
+        value = {"job": job.id, "state": job.status().state, "n_trials": plan.n_trials, "cheap": settings.cheap}
+        return Outcome(value, f"Queued as {job.id}: {said}.")
+    console.say(f"{METHODS.title(settings.method)}: {said}.")
+    follow(job, console)
+    run = SearchRun(project.artifact((job.result() or {})["artifact"]))
+    value = {"job": job.id, **(job.result() or {}), "n_trials": run.artifact.facts["n_trials"], "cheap": settings.cheap}
+    lines = [f"Ratio {one.pruning_ratio:g}: {one.sentence}" for one in run.best]
+    lines.append(
+        f"{run.artifact.id}, compared on {run.artifact.facts['n_compared']:,} held-out pseudo-labels. "
+        "These values are now the defaults of `semiprune select` and the Select page."
+    )
+    return Outcome(value, "\n".join(lines))
+
+
+COMMANDS.register("search")(Command("find the best cutoff or c_D for each pruning ratio", _configure, _search))

@@ -1,0 +1,215 @@
+"""The job kind ``evaluate``: methods x ratios x seeds, each trained from scratch and tested once."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiprune_core import files
+from semiprune_core.artifacts import Artifact
+from semiprune_core.errors import ConflictError
+from semiprune_core.evaluation import (
+    ARTIFACT,
+    GROUND,
+    KIND,
+    TIMES,
+    EvaluationSettings,
+    Ground,
+    evidence_minutes,
+    ground_facts,
+    ground_of,
+    pinned_snapshot,
+    planned_trials,
+    write_evaluation,
+)
+from semiprune_core.evidence import EvidenceRequest, evidence_for
+from semiprune_core.jobs import JOB_KINDS, JobContext
+from semiprune_core.learning.device import choose_device
+from semiprune_core.learning.dynamics_job import labeled_tests
+from semiprune_core.learning.training import check_pool
+from semiprune_core.learning.trial_run import Workbench
+from semiprune_core.methods import METHODS, select_coreset
+from semiprune_core.pool import Pool
+from semiprune_core.progress import Progress
+from semiprune_core.records import BoolArray, Evidence, IntArray, coreset_size
+from semiprune_core.results import ScoreRun, latest_pseudo, latest_scores
+from semiprune_core.selection.options import take_evidence
+from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
+
+
+@JOB_KINDS.register(KIND, title="Evaluate")
+def run(context: JobContext) -> dict[str, Any]:
+    settings = EvaluationSettings.from_json(context.settings)
+    project, pool = context.project, context.project.pool()
+    known = _finished(context)
+    if known is not None:
+        return _result(known)
+    check_pool(pool, context.pins["pool"])
+    ground = ground_of(project, settings.truth, pool=pool, snapshot=pinned_snapshot(project, context.pins))
+    scores = _pinned_scores(context)
+    trials = planned_trials(settings, len(ground.chosen_from), scores.n_epochs if scores else None)
+    bench = _workbench(context, settings, ground, pool, trials)
+    files.write_json(context.folder / GROUND, ground_facts(settings, ground, len(pool)))
+    choice = Choice(context, settings, ground, scores, pool, bench)
+    for trial in trials:  # what cannot be had is known before the first training
+        if trial.method != FULL and trial not in bench.book:
+            choice.evidence(trial)
+    for trial in trials:
+        bench.run(trial, choice, words=_words(trial, settings))
+    facts = {**ground_facts(settings, ground, len(pool)), "evidence_minutes": evidence_minutes(context.folder)}
+    kept = write_evaluation(project, context.job, facts=facts, stopped=False, device=bench.device)
+    return _result(kept.artifact)
+
+
+def _finished(context: JobContext) -> Artifact | None:
+    """What an earlier attempt of this job had already completed."""
+    for artifact in context.project.artifacts(ARTIFACT):
+        if artifact.facts.get("run") == context.job.id and not artifact.facts["stopped"]:
+            return artifact
+    return None
+
+
+def _result(artifact: Artifact) -> dict[str, Any]:
+    told = ("truth", "test", "n_test", "n_trials")
+    return {"artifact": artifact.id, **{name: artifact.facts[name] for name in told}}
+
+
+def _pinned_scores(context: JobContext) -> ScoreRun | None:
+    """The scores the job was queued with; refused where the project's are of another dynamics run by now."""
+    wanted = context.pins.get("scores")
+    if wanted is None:
+        return None
+    mine = next((one for one in context.project.artifacts("scores") if one.hash == wanted), None)
+    if mine is None or latest_scores(context.project).artifact.inputs != mine.inputs:
+        raise ConflictError(
+            "The scores are not those this evaluation was queued with. Start a new one.", code="PINS_CHANGED"
+        )
+    return ScoreRun(mine)
+
+
+def _workbench(
+    context: JobContext, settings: EvaluationSettings, ground: Ground, pool: Pool, trials: list[Trial]
+) -> Workbench:
+    images = pool.images()
+    if ground.test == "split":
+        tests = labeled_tests(context.project.test_set(), ground.class_names)
+        assert tests is not None  # the ground was found by them
+        test_images, test_labels = tests
+    else:
+        held = np.flatnonzero(ground.held_mask & (ground.held_labels >= 0))
+        test_images, test_labels = images[held], ground.held_labels[held]
+    training, n_left = settings.supervised(), len(ground.chosen_from)
+    return Workbench(
+        images=images,
+        labels=ground.labels,
+        test_images=test_images,
+        test_labels=test_labels,
+        n_classes=len(ground.class_names),
+        training=training,
+        book=TrialBook(context.folder / BOOK),
+        progress=context,
+        device=str(choose_device(context.device)),
+        n_trials=len(trials),
+        total=sum(coreset_size(n_left, trial.pruning_ratio) for trial in trials) * training.epochs,
+    )
+
+
+@dataclass(frozen=True)
+class _Making:
+    """The progress of a method's evidence: it says what is being made and moves nothing."""
+
+    whole: Progress
+    done: int
+    total: int
+    words: str
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        share = f" ({done / total:.0%})" if total else ""
+        self.whole.report(self.done, self.total, trial=f"{self.words}{share}")
+
+    def should_stop(self) -> bool:
+        return self.whole.should_stop()
+
+
+class Choice:
+    """Chooses the coresets of trials by the evidence of their methods, which is asked for once each."""
+
+    def __init__(
+        self,
+        context: JobContext,
+        settings: EvaluationSettings,
+        ground: Ground,
+        scores: ScoreRun | None,
+        pool: Pool,
+        bench: Workbench,
+    ) -> None:
+        self.context, self.settings, self.ground, self.pool, self.bench = context, settings, ground, pool, bench
+        self.scores, self.among = scores, ground.chosen_from
+        self._evidence: dict[str, Evidence] = {}
+
+    def __call__(self, trial: Trial) -> IntArray:
+        """Positions in the pool."""
+        if trial.method == FULL:
+            return self.among
+        request = self.settings.request(trial.method, trial.pruning_ratio)
+        chosen = select_coreset(
+            self.evidence(trial),
+            trial.method,
+            pruning_ratio=trial.pruning_ratio,
+            seed=trial.seed,
+            same_annotation_budget=request.same_annotation_budget,
+            **trial.knobs,
+        )
+        return self.among[chosen.indices]
+
+    def evidence(self, trial: Trial) -> Evidence:
+        """What the trial's method looks at, of the images that may be chosen."""
+        key = files.canonical_json([trial.method, trial.score_changes])
+        if key not in self._evidence:
+            started = time.monotonic()
+            found = self._asked(trial)
+            self._note(trial.method, (time.monotonic() - started) / 60)
+            if self.settings.same_annotation_budget:
+                found = dataclasses.replace(found, human_mask=self._human())
+            self._evidence[key] = take_evidence(found, self.among)
+        return self._evidence[key]
+
+    def _asked(self, trial: Trial) -> Evidence:
+        asked = self.settings.evidence_for(trial.method)
+        if METHODS[trial.method].evidence == "scores" and self.scores is not None:
+            known = dict(self.scores.artifact.settings)  # the pinned ones, whatever was scored since
+            asked = {**known, **{name: value for name, value in asked.items() if name in known}, **trial.score_changes}
+        request = EvidenceRequest(
+            self.context.project,
+            _Making(
+                self.context,
+                self.bench.done,
+                self.bench.total,
+                f"Making what {METHODS.title(trial.method)} looks at",
+            ),
+            device=self.bench.device,
+            settings=asked,
+            folder=self.context.folder / "evidence",
+        )
+        return evidence_for(trial.method, request)
+
+    def _human(self) -> BoolArray:
+        """(N,) the images whose labels were paid for before anything was chosen."""
+        return np.asarray(latest_pseudo(self.context.project).labels().human_mask)
+
+    def _note(self, method: str, minutes: float) -> None:
+        """Remember how long evidence took when it was made; a resumed job only finds it again."""
+        times = evidence_minutes(self.context.folder)
+        if method not in times:
+            files.write_json(self.context.folder / TIMES, {**times, method: round(minutes, 4)})
+
+
+def _words(trial: Trial, settings: EvaluationSettings) -> str:
+    seed = f"seed {settings.seeds.index(trial.seed) + 1} of {len(settings.seeds)}"
+    if trial.method == FULL:
+        return f"All images, {seed}"
+    return f"{METHODS.title(trial.method)}, ratio {trial.pruning_ratio:g}, {seed}"

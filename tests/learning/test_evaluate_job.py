@@ -1,0 +1,276 @@
+"""The evaluation job: every cell once, pairs comparable, nothing lost by a stop, and honest about what it stands on."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from semiprune_core import jobs
+from semiprune_core.artifacts import differences
+from semiprune_core.coresets import CoresetRequest, build_coreset
+from semiprune_core.errors import InvalidSettingError, MissingStepError, UnknownNameError
+from semiprune_core.evaluation import (
+    COLUMNS,
+    EvaluationRun,
+    EvaluationSettings,
+    ground_of,
+    keep_partial,
+    partial_trials,
+    planned_trials,
+    submit_evaluation,
+    summary,
+)
+from semiprune_core.jobs.context import JobContext
+from semiprune_core.jobs.job import Job
+from semiprune_core.learning import evaluate_job, trial_run
+from semiprune_core.progress import Stopped
+from semiprune_core.scoring import with_settings
+from tests.learning.projects import label
+from tests.scored_projects import add_pseudo, make_pool, make_scored
+from tests.test_search import GOOD, keep, table
+
+METHODS = ("full", "semi_aum_cutoff", "random")
+SHORT = {"methods": METHODS, "ratios": (0.5, 0.8), "seeds": (0, 1), "epochs": 3}
+
+
+@pytest.fixture
+def project(workspace, tmp_path):
+    return make_scored(workspace, tmp_path, n=60, n_classes=3, n_test=20)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Trials that remember what they were given instead of training."""
+    seen = []
+
+    def train(images, labels, tests, truth, *, n_classes, settings, seed, progress, device):
+        seen.append({"images": images, "labels": labels, "tests": tests, "seed": seed, "batch": settings.batch_size})
+        progress.report(1, 2, loss=1.0)
+        if progress.should_stop():
+            raise Stopped
+        right = int(images.astype(int).sum() + 7 * seed) % (len(truth) + 1)
+        return trial_run.TrialResult(right, len(truth), len(images), 0.6)
+
+    monkeypatch.setattr(trial_run, "train_trial", train)
+    return seen
+
+
+def evaluate(project, **changes):
+    return submit_evaluation(project, EvaluationSettings(**{**SHORT, **changes}), device="cpu", immediate=True)
+
+
+def done(job):
+    assert job.status().state == jobs.DONE, job.status().message + job.log_tail()
+    return EvaluationRun(job.project.artifact(job.result()["artifact"]))
+
+
+def test_the_table_has_every_cell_and_the_agreed_columns(project, quick):
+    job = evaluate(project)
+    run = done(job)
+    trials = run.trials()
+    assert tuple(trials.columns) == COLUMNS and len(trials) == 2 * (2 * 2 + 1)
+    full = trials[trials["method"] == "full"]
+    assert set(full["pruning_ratio"]) == {0.0} and set(full["n_train"]) == {60} and set(trials["n_test"]) == {20}
+    assert set(trials.loc[trials["pruning_ratio"] == 0.8, "n_train"]) == {12}
+    assert (trials["test_accuracy"] == trials["n_correct"] / trials["n_test"]).all() and (
+        trials["minutes"] == 0.01
+    ).all()
+    assert json.loads(trials.loc[trials["method"] == "semi_aum_cutoff", "knobs"].iloc[0]) == {"cutoff": 0.1}
+    facts = run.artifact.facts
+    assert facts["truth"] == "reference" and facts["test"] == "split" and not facts["stopped"]
+    assert (facts["n_pool"], facts["n_test"], facts["class_names"]) == (60, 20, ["0", "1", "2"])
+    assert facts["methods"]["full"] == "Full data" and set(facts["evidence_minutes"]) == {"semi_aum_cutoff", "random"}
+    assert set(run.artifact.inputs) == {"pool", "pseudo", "scores"} and differences(run.artifact.folder) == []
+    pd.testing.assert_frame_equal(partial_trials(job), trials)
+    assert job.status().done == job.status().total and job.status().facts["trials_done"] == len(trials)
+
+
+def test_small_coresets_come_first_and_every_method_has_a_first_seed_before_a_second(project):
+    trials = planned_trials(EvaluationSettings(**SHORT), 60, 12)
+    assert [(t.method, t.pruning_ratio, t.seed) for t in trials[:5]] == [
+        ("semi_aum_cutoff", 0.8, 0),
+        ("random", 0.8, 0),
+        ("semi_aum_cutoff", 0.5, 0),
+        ("random", 0.5, 0),
+        ("full", 0.0, 0),
+    ]
+    assert [t.seed for t in trials] == [0] * 5 + [1] * 5
+    given = planned_trials(EvaluationSettings(**SHORT, order="as_given"), 60, 12)
+    assert [t.method for t in given[:4]] == ["full", "full", "semi_aum_cutoff", "semi_aum_cutoff"]
+
+
+def test_it_trains_on_the_coreset_of_the_select_page_with_true_labels(project, quick):
+    done(evaluate(project, methods=("semi_aum_cutoff",), ratios=(0.5,), seeds=(3,)))
+    saved = build_coreset(project, CoresetRequest(method="semi_aum_cutoff", pruning_ratio=0.5, seed=3)).coreset()
+    pool, idx = project.pool(), np.sort(saved.indices)
+    np.testing.assert_array_equal(quick[0]["images"], pool.images()[idx])
+    np.testing.assert_array_equal(quick[0]["labels"], pool.reference_labels[idx])
+    assert (quick[0]["labels"] != np.load(project.latest("pseudo").path("labels.npy"))[idx]).any()
+    np.testing.assert_array_equal(quick[0]["tests"], project.test_set().images())
+
+
+def test_without_a_test_split_a_fifth_is_held_out_of_every_coreset(workspace, tmp_path, quick):
+    project = make_scored(workspace, tmp_path, n=60, n_classes=3)
+    run = done(evaluate(project))
+    held = quick[0]["tests"]
+    assert len(held) == 12 and run.artifact.facts["test"] == "held out" and run.artifact.facts["n_chosen_from"] == 48
+    assert "no test split" in run.artifact.facts["test_words"]
+    forbidden = {image.tobytes() for image in held}
+    for one in quick:
+        assert not forbidden & {image.tobytes() for image in one["images"]}
+        np.testing.assert_array_equal(one["tests"], held)
+    assert set(run.trials().loc[lambda rows: rows["method"] == "full", "n_train"]) == {48}
+
+
+def test_truth_is_reference_then_people_and_pseudo_only_if_asked(workspace, tmp_path, quick):
+    project = make_pool(workspace, tmp_path, n=24, n_classes=3, labeled=False, name="Bare")
+    with pytest.raises(MissingStepError, match="--truth pseudo"):
+        ground_of(project)
+    with pytest.raises(MissingStepError, match="24 of 24 images have no reference label"):
+        ground_of(project, "reference")
+    with pytest.raises(MissingStepError, match="no pseudo-labels"):
+        ground_of(project, "pseudo")
+    label(project, {position: "ab"[position % 2] for position in range(24)})
+    ground = ground_of(project)
+    assert (ground.truth, ground.class_names, ground.test) == ("human", ("a", "b"), "held out")
+    assert ground.labels.tolist() == [position % 2 for position in range(24)]
+    run = done(evaluate(project, methods=("random",), ratios=(0.5,)))
+    assert run.artifact.facts["truth"] == "human"
+
+
+def test_pseudo_labels_are_trained_on_if_asked_but_never_tested_on(project, quick):
+    run = done(evaluate(project, truth="pseudo", methods=("full",)))
+    labels = np.load(project.latest("pseudo").path("labels.npy"))
+    np.testing.assert_array_equal(quick[0]["labels"], labels)
+    assert run.artifact.facts["truth"] == "pseudo"
+
+
+def test_labels_that_people_change_later_do_not_slip_in(workspace, tmp_path, quick):
+    project = make_pool(workspace, tmp_path, n=24, n_classes=3, labeled=False, name="Bare")
+    label(project, {position: "ab"[position % 2] for position in range(24)})
+    settings = EvaluationSettings(methods=("full",), seeds=(0,), epochs=3)
+    before = ground_of(project)
+    job = submit_evaluation(project, settings, device="cpu")
+    label(project, dict.fromkeys(range(0, 20, 2), "b"))
+    evaluate_job.run(JobContext(job))
+    np.testing.assert_array_equal(quick[0]["labels"], before.labels[before.chosen_from])
+    assert ground_of(project).labels.sum() > before.labels.sum()
+
+
+def test_same_annotation_budget_keeps_human_labels_where_a_method_used_them(project, quick):
+    human = np.load(project.latest("pseudo").path("human_mask.npy"))
+    done(
+        evaluate(project, same_annotation_budget=True, methods=("semi_aum_cutoff", "random"), ratios=(0.7,), seeds=(0,))
+    )
+    images = project.pool().images()
+    mine, chance = ({image.tobytes() for image in one["images"]} for one in quick)
+    paid = {image.tobytes() for image in images[human]}
+    assert paid <= mine and not paid <= chance and len(mine) == len(chance) == 18
+    with pytest.raises(InvalidSettingError, match="12 images were labeled by a person"):
+        evaluate(project, same_annotation_budget=True, ratios=(0.7, 0.9))
+
+
+def test_searched_values_are_used_and_stay_those_of_the_start(project, quick):
+    keep(project, table(GOOD))
+    settings = EvaluationSettings(methods=("semi_aum_cutoff",), ratios=(0.5, 0.7), seeds=(0,), epochs=3)
+    job = submit_evaluation(project, settings, device="cpu")
+    assert job.settings["knobs"] == {"semi_aum_cutoff": {"0.7": {"cutoff": 0.2}}}
+    evaluate_job.run(JobContext(job))
+    knobs = {row.pruning_ratio: json.loads(row.knobs) for row in partial_trials(job).itertuples()}
+    assert knobs == {0.7: {"cutoff": 0.2}, 0.5: {"cutoff": 0.1}}
+
+
+def test_other_scores_of_the_same_run_do_not_slip_in(project, quick):
+    settings = EvaluationSettings(methods=("semi_dual_beta",), ratios=(0.5,), seeds=(0,), epochs=3)
+    first = done(submit_evaluation(project, settings, device="cpu", immediate=True)).trials()
+    job = submit_evaluation(project, settings, device="cpu")
+    with_settings(project, dual_epochs=10, gamma=0.3)
+    evaluate_job.run(JobContext(job))
+    pd.testing.assert_frame_equal(partial_trials(job), first)
+
+
+def test_a_stop_keeps_what_is_done_and_a_resume_trains_only_the_rest(project, quick, monkeypatch):
+    whole = done(evaluate(project)).trials()
+    quick.clear()
+    asked = []
+
+    def stop_once(self):
+        asked.append(1)
+        return len(asked) == 5
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JobContext, "should_stop", stop_once)
+        job = evaluate(project)
+    assert job.status().state == jobs.STOPPED and len(project.artifacts("evaluation")) == 1
+    before = partial_trials(job)
+    assert 0 < len(before) < len(whole)
+    kept = keep_partial(job)
+    assert kept.artifact.facts["stopped"] and kept.artifact.facts["evidence_minutes"]
+    pd.testing.assert_frame_equal(kept.trials(), before)
+    assert keep_partial(job).artifact.id == kept.artifact.id
+    evaluate_job.run(JobContext(Job.open(job.folder)))
+    assert len(quick) == len(whole) + 1, "only the trial in progress was trained twice"
+    last = EvaluationRun(project.latest("evaluation"))
+    pd.testing.assert_frame_equal(last.trials(), whole)
+    assert not last.artifact.facts["stopped"]
+    with pytest.raises(InvalidSettingError, match="no partial result"):
+        keep_partial(jobs.list_jobs(project, "evaluate")[-1])
+
+
+def test_one_seed_and_ratio_starts_all_methods_alike_and_the_batch_is_halved(project, quick):
+    done(evaluate(project))
+    by_size = {}
+    for one in quick:
+        by_size.setdefault(len(one["images"]), []).append((one["seed"], one["batch"]))
+    assert by_size[12] == [(0, 64), (0, 64), (1, 64), (1, 64)] and by_size[30] == [
+        (0, 128),
+        (0, 128),
+        (1, 128),
+        (1, 128),
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes, error, message",
+    [
+        ({"methods": ("semi_aum",)}, UnknownNameError, "semi_aum_cutoff"),
+        ({"methods": ()}, InvalidSettingError, "methods"),
+        ({"seeds": (1, 1)}, InvalidSettingError, "seeds"),
+        ({"ratios": ()}, InvalidSettingError, "at least one pruning ratio"),
+        ({"ratios": (0.5, 1.0)}, InvalidSettingError, "ratio must be"),
+        ({"truth": "guess"}, InvalidSettingError, "truth must be one of"),
+        ({"order": "dear_first"}, InvalidSettingError, "order"),
+        ({"ratios": (0.99,)}, InvalidSettingError, "leaves 1 images for 3 classes"),
+        ({"knobs": {"random": {"0.5": {"cutof": 1}}}, "methods": ("random",)}, InvalidSettingError, "cutoff"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_it_is_queued(project, changes, error, message):
+    with pytest.raises(error, match=message):
+        settings = EvaluationSettings(**{**SHORT, **changes})
+        submit_evaluation(project, settings, device="cpu")
+    assert not list(project.runs_folder.iterdir())
+
+
+def test_methods_whose_scores_are_missing_are_refused_and_others_are_not(workspace, tmp_path):
+    project = make_pool(workspace, tmp_path, n=24, n_classes=3, name="Bare")
+    add_pseudo(project)
+    with pytest.raises(MissingStepError, match="no scores yet"):
+        submit_evaluation(project, EvaluationSettings(**SHORT), device="cpu")
+    submit_evaluation(project, EvaluationSettings(**{**SHORT, "methods": ("random",), "ratios": (0.5,)}), device="cpu")
+
+
+def test_the_summary_pairs_differences_over_seeds():
+    rows = [("random", 0.5, s, 5, 10, r, r / 10, 1.0, "{}", "") for s, r in ((0, 5), (1, 7))]
+    rows += [("semi_aum_cutoff", 0.5, s, 5, 10, r, r / 10, 1.0, "{}", "") for s, r in ((0, 6), (1, 9))]
+    rows += [("full", 0.0, 0, 5, 10, 9, 0.9, 1.0, "{}", "")]
+    full, chance, mine = summary(pd.DataFrame(rows, columns=list(COLUMNS)))
+    assert full["method"] == "full" and full["deviation"] is None and full["difference_to_random"] is None
+    assert chance["mean"] == pytest.approx(0.6) and chance["difference_to_random"] is None
+    assert mine["difference_to_random"] == pytest.approx(0.15)
+    assert mine["difference_deviation"] == pytest.approx(np.std([0.1, 0.2], ddof=1))
+
+
+def test_a_real_evaluation_learns_something(project):
+    run = done(evaluate(project, methods=("full",), seeds=(0,), epochs=5))
+    assert run.trials().set_index("method").loc["full", "test_accuracy"] > 0.5

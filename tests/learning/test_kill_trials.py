@@ -1,0 +1,52 @@
+"""kill -9 at random points of a job of many trials: the same table, at most the trial in progress lost."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from semiprune_core.evaluation import EvaluationSettings, submit_evaluation
+from semiprune_core.search import submit_search
+from semiprune_core.workspace import Workspace
+from tests.scored_projects import make_scored
+
+ROOT = Path(__file__).parents[2]
+KILLS = 10 if os.environ.get("SEMIPRUNE_FULL") else 3
+TRAINING = {"epochs": 3, "batch_size": 16, "precision": "fp32"}
+
+
+def search(project):
+    submit_search(project, method="semi_dual_beta", ratios=(0.8,), seeds=(0,), device="cpu", training=TRAINING)
+
+
+def evaluation(project):
+    settings = EvaluationSettings(
+        methods=("full", "semi_aum_cutoff", "random"), ratios=(0.5, 0.8), seeds=(0, 1), epochs=1
+    )
+    submit_evaluation(project, settings, device="cpu")
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("submit", [search, evaluation], ids=lambda submit: submit.__name__)
+def test_killed_trials_end_in_the_same_table(tmp_path, submit):
+    project = make_scored(Workspace.open(tmp_path / "whole"), tmp_path, n=48, n_classes=3)
+    submit(project)
+    shutil.copytree(tmp_path / "whole", tmp_path / "killed")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.learning.killed_trials", str(tmp_path), str(KILLS), "0"],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["same"] and found["kept"] and found["n_artifacts"] == 1, found
+    n_killed = sum(found["killed"].values())
+    assert n_killed >= KILLS - 1, found
+    assert found["n_trained"] <= found["n_trained_killed"] <= found["n_trained"] + n_killed, found

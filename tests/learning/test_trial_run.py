@@ -1,0 +1,116 @@
+"""A trial: trained from scratch, tested once, the same again."""
+
+import numpy as np
+import pytest
+
+from semiprune_core.errors import InvalidDataError
+from semiprune_core.learning import trial_run
+from semiprune_core.learning.settings import SupervisedSettings
+from semiprune_core.learning.trial_run import Workbench, coreset_training, train_trial
+from semiprune_core.progress import Collected, Stopped
+from semiprune_core.trials import Trial, TrialBook
+from tests.learning.pools import make_pool, supervised_settings
+
+
+def trial(ratio=0.5, seed=0, method="random", **knobs):
+    return Trial(method=method, pruning_ratio=ratio, seed=seed, knobs=knobs)
+
+
+@pytest.fixture
+def bench(tmp_path):
+    images, labels = make_pool(60)
+    tests, truth = make_pool(30, seed=1)
+    return Workbench(
+        images,
+        labels,
+        tests,
+        truth,
+        n_classes=3,
+        training=supervised_settings(epochs=2),
+        book=TrialBook(tmp_path / "book.jsonl"),
+        progress=Collected(),
+        device="cpu",
+        n_trials=3,
+        total=2 * (30 + 30 + 6),
+    )
+
+
+@pytest.mark.parametrize("ratio, batch", [(0.0, 128), (0.79, 128), (0.8, 64), (0.89, 64), (0.9, 32), (0.99, 32)])
+def test_the_batch_is_halved_at_80_and_again_at_90(ratio, batch):
+    assert coreset_training(SupervisedSettings(), ratio).batch_size == batch
+    assert coreset_training(SupervisedSettings(batch_size=2), ratio).batch_size == 2
+
+
+def test_it_learns_and_repeats_itself():
+    images, labels = make_pool(60)
+    tests, truth = make_pool(30, seed=1)
+    settings = supervised_settings(epochs=8)
+    found = [
+        train_trial(images, labels, tests, truth, n_classes=3, settings=settings, seed=1, progress=Collected())
+        for _ in range(2)
+    ]
+    assert found[0].n_correct == found[1].n_correct and (found[0].n_train, found[0].n_test) == (60, 30)
+    assert found[0].accuracy > 0.6
+
+
+def test_the_last_epoch_is_tested_and_no_other(monkeypatch):
+    tested = []
+    original = trial_run.train_supervised
+    monkeypatch.setattr(trial_run, "train_supervised", lambda *a, **k: tested.append(original(*a, **k)) or tested[-1])
+    images, labels = make_pool(20)
+    train_trial(
+        images, labels, images, labels, n_classes=3, settings=supervised_settings(), seed=0, progress=Collected()
+    )
+    assert not any("test_accuracy" in entry for entry in tested[0].history)
+    with pytest.raises(InvalidDataError, match="no image to test on"):
+        train_trial(
+            images,
+            labels,
+            images[:0],
+            labels[:0],
+            n_classes=3,
+            settings=supervised_settings(),
+            seed=0,
+            progress=Collected(),
+        )
+
+
+def test_equal_coresets_are_trained_on_once_and_the_book_knows_the_rest(bench, monkeypatch):
+    trained = []
+    original = trial_run.train_trial
+    monkeypatch.setattr(trial_run, "train_trial", lambda *a, **k: trained.append(len(a[0])) or original(*a, **k))
+    first = bench.run(trial(), lambda _: np.arange(30), words="one")
+    second = bench.run(trial(method="other"), lambda _: np.arange(30)[::-1], words="two")
+    assert trained == [30] and second["n_correct"] == first["n_correct"] and "trained once" in second["note"]
+    bench.run(trial(seed=1), lambda _: np.arange(30), words="three")
+    assert trained == [30, 30], "another seed is another training"
+    again = Workbench(**{**vars_of(bench), "book": TrialBook(bench.book.path)})
+    assert again.run(trial(), lambda _: pytest.fail("chosen again"), words="one") == first
+    assert again.done == 60
+
+
+def vars_of(bench):
+    names = ("images", "labels", "test_images", "test_labels", "n_classes", "training", "progress", "device")
+    return {**{name: getattr(bench, name) for name in names}, "n_trials": bench.n_trials, "total": bench.total}
+
+
+def test_progress_counts_images_and_trials(bench):
+    bench.run(trial(), lambda _: np.arange(30), words="one")
+    bench.run(trial(ratio=0.9), lambda _: np.arange(6), words="two")
+    reports = bench.progress.reports
+    done = [report["done"] for report in reports]
+    assert done == sorted(done) and done[-1] == 72 and {report["total"] for report in reports} == {132}
+    assert reports[-1]["trials_done"] == 2 and reports[-1]["trials_total"] == 3 and reports[-1]["trial"] == "two"
+
+
+def test_a_stop_between_batches_leaves_the_book_without_the_trial(bench):
+    bench.run(trial(), lambda _: np.arange(30), words="one")
+    bench.progress.stop_after = 70
+    with pytest.raises(Stopped):
+        bench.run(trial(seed=1), lambda _: np.arange(30), words="two")
+    assert len(TrialBook(bench.book.path)) == 1
+
+
+def test_too_small_a_coreset_is_named(bench):
+    with pytest.raises(InvalidDataError, match=r"0\.99 leaves 1 of 60"):
+        bench.run(trial(ratio=0.99), lambda _: np.arange(1), words="tiny")
