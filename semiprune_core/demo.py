@@ -18,6 +18,7 @@ from semiprune_core.coresets import RATIOS, CoresetRequest, build_coresets
 from semiprune_core.dynamics import DynamicsSettings, submit_dynamics
 from semiprune_core.embeddings.maps import MapSettings
 from semiprune_core.errors import InvalidDataError, WorkspaceError
+from semiprune_core.evaluation import EvaluationRun, EvaluationSettings, submit_evaluation
 from semiprune_core.exporting import Export, export_coreset, list_exports
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.labeling import open_store
@@ -38,6 +39,12 @@ from semiprune_core.workspace import Project, Workspace
 TITLE, NAME = "Fashion demo", "fashion-demo"
 SETTINGS, REPORT = "demo.json", "report.html"
 ANNOTATOR = "demo"
+SHORT_EVALUATION: dict[str, Any] = {
+    "methods": ["random", "semi_aum_cutoff", "semi_dual_beta"],
+    "ratios": [0.7, 0.9],
+    "seeds": [0],
+}
+"""A first look within minutes; one seed proves nothing, and the report says so by its missing spread."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +64,11 @@ class DemoSettings(Settings):
     map_method: str = "umap"
     methods: tuple[str, ...] = ("semi_aum_cutoff", "semi_dual_beta")
     ratios: tuple[float, ...] = RATIOS
-    evaluation: dict[str, Any] | None = None
+    evaluation: dict[str, Any] | None = field(default_factory=lambda: dict(SHORT_EVALUATION))
 
     def check(self) -> None:
+        if self.evaluation is not None:
+            EvaluationSettings.from_json(self.evaluation)
         self.training()
         DynamicsSettings(pseudo="", preset=self.preset, training=self.dynamics, seeds=(self.seed,))
         MapSettings(method=self.map_method, seed=self.seed)
@@ -236,11 +245,9 @@ def _verify(walk: Walk) -> str:
 
 
 def _evaluate(walk: Walk) -> str:
-    from semiprune_core.evaluation import EvaluationRun, EvaluationSettings, submit_evaluation
-
     if walk.project.latest("evaluation") is None:
         settings = EvaluationSettings.from_json(walk.settings.evaluation or {})
-        _job(walk, "evaluate", lambda: submit_evaluation(walk.project, settings))
+        _job(walk, "evaluate", lambda: submit_evaluation(walk.project, settings, **_place(walk)))
     return f"{len(EvaluationRun(_artifact(walk, 'evaluation')).trials()):,} trainings on coresets tested"
 
 

@@ -14,6 +14,7 @@ TINY = DemoSettings(
     ssl={"epochs": 1, "steps_per_epoch": 3, "batch_size": 8, "unlabeled_ratio": 1},
     dynamics={"epochs": 2, "batch_size": 512},
     map_method="pca",
+    evaluation={"methods": ["random", "semi_aum_cutoff"], "ratios": [0.9], "seeds": [0], "epochs": 1},
 )
 
 
@@ -34,9 +35,9 @@ def csv_files(result):
 @pytest.mark.slow
 def test_twice_the_same_seed_gives_the_same_csv_files(tmp_path):
     first, told = walk(tmp_path / "one")
-    line = ["pool", "label", "train", "scores", "map", "select", "export", "verify", "report"]
+    line = ["pool", "label", "train", "scores", "map", "select", "evaluate", "export", "verify", "report"]
     assert [key for key, _, _ in told] == line
-    assert [number for _, number, _ in told] == list(range(1, 10)) and {total for _, _, total in told} == {9}
+    assert [number for _, number, _ in told] == list(range(1, 11)) and {total for _, _, total in told} == {10}
     kept = {(export.manifest["method"], export.manifest["pruning_ratio"]) for export in first.exports}
     ratios = (0.3, 0.5, 0.7, 0.8, 0.9)
     assert kept == {(method, ratio) for method in ("semi_aum_cutoff", "semi_dual_beta") for ratio in ratios}
@@ -44,7 +45,8 @@ def test_twice_the_same_seed_gives_the_same_csv_files(tmp_path):
         rows = export.files["kept"].read_text("utf-8").splitlines()
         assert len(rows) == 1 + round(6000 * (1 - export.manifest["pruning_ratio"]))
         assert first_difference(verify(export.path, Collected())) is None
-    assert first.report.read_text("utf-8").startswith("<!doctype html>")
+    report = first.report.read_text("utf-8")
+    assert report.startswith("<!doctype html>") and "With 90% pruned, Semi-AUM+Cutoff reaches" in report
 
     second, _ = walk(tmp_path / "two")
     assert csv_files(second) == csv_files(first) and len(csv_files(first)) == 20

@@ -22,10 +22,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same CSV files (default: 0)")
     parser.add_argument("--algorithm", default=DemoSettings.algorithm, help=f"one of {', '.join(ALGORITHMS)}")
+    parser.add_argument("--no-evaluation", action="store_true", help="leave out the trainings on coresets")
 
 
 def _demo(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     settings = DemoSettings(seed=args.seed, algorithm=args.algorithm)
+    if args.no_evaluation:
+        settings = settings.replace(evaluation=None)
     out = args.out.expanduser().absolute()
     own = claim_folder(out, settings)
 
