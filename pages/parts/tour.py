@@ -126,10 +126,8 @@ def show(page: str) -> None:
     number = BY_PAGE[page]
     stop = STOPS[number]
     with st.container(border=True, key="tour_panel"):
-        st.markdown(f":material/tour: **{stop.title}** :gray[Tour, {number + 1} of {len(STOPS)}]")
-        st.markdown(stop.shows)
-        st.markdown(f"**Try:** {stop.attempt}")
-        with st.container(horizontal=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f":material/tour: **{stop.title}** :gray[Tour, {number + 1} of {len(STOPS)}]", width="stretch")
             if number and st.button("Back", key="tour_back", icon=":material/arrow_back:"):
                 _go(number - 1)
             if number + 1 < len(STOPS):
@@ -141,6 +139,7 @@ def show(page: str) -> None:
             if st.button("Leave the tour", key="tour_leave", icon=":material/close:"):
                 leave()
                 st.rerun()
+        st.markdown(f"{stop.shows}  \n**Try:** {stop.attempt}")
         if projects.current() is None and page != "home":
             st.caption("No project is open yet: the page has little to show. Open the finished demo on the first page.")
 
