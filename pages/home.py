@@ -63,7 +63,7 @@ def demos(*, first: bool) -> None:
     """Two ways to look around: everything done already, or the same pool from the beginning."""
     with st.container(border=True):
         st.markdown(
-            "**See it with everything done:** 6,000 small pictures of clothes, labeled, learned, scored, pruned."
+            "**The demo:** 6,000 small pictures of clothes, with everything done already, or from the beginning."
         )
         with st.container(horizontal=True, vertical_alignment="center"):
             if finished_demo.is_bundled() and st.button(

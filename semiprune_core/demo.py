@@ -6,6 +6,7 @@ CSV files depends on the time, on a job's name or on the folder: the same settin
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from semiprune_core.evaluation import EvaluationRun, EvaluationSettings, submit_
 from semiprune_core.exporting import Export, export_coreset, list_exports
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.labeling import open_store
+from semiprune_core.labeling.database import URL_VARIABLE
 from semiprune_core.labeling.exchange import take_reference
 from semiprune_core.labeling.progress_report import progress as labeling_progress
 from semiprune_core.learning import training
@@ -144,7 +146,11 @@ def claim_folder(out: Path, settings: DemoSettings) -> Workspace:
 
 
 def run_demo(workspace: Workspace, settings: DemoSettings, begin: Begin, *, immediate: bool = False) -> DemoResult:
-    """Walk the line; what an earlier call has done already is found again. A stop leaves everything to go on from."""
+    """Walk the line; what an earlier call has done already is found again. A stop leaves everything to go on from.
+
+    The folder is whole in itself: its labels lie in it, also where others are kept in a shared database.
+    """
+    os.environ.pop(URL_VARIABLE, None)  # for this process and its jobs
     project = workspace.project(NAME) if NAME in workspace else workspace.create(TITLE, name=NAME)
     stages = [stage for stage in STAGES if stage.key != "evaluate" or settings.evaluation is not None]
     told = []
