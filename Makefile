@@ -1,6 +1,7 @@
 # make run      set up and serve the app on 127.0.0.1:8501
 # make test     set up (Chromium included) and run the tests
 # make install  set up alone
+# make demo-artifacts  run the demo for real and pack it as assets/demo_project.zip
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv

@@ -71,8 +71,14 @@ def open_finished_demo(workspace: Workspace) -> jobs.Job | None:
         raise MissingStepError(
             f"{ARCHIVE.name} is missing. Restore it from the repository, or run `make demo-artifacts`."
         )
-    project = workspace.project(NAME) if NAME in workspace else workspace.create(TITLE, name=NAME)
+    is_new = NAME not in workspace
+    project = workspace.create(TITLE, name=NAME) if is_new else workspace.project(NAME)
     last = next(iter(jobs.list_jobs(project, KIND)), None)
+    if last is None and not is_new and project.artifacts():
+        raise WorkspaceError(
+            f"There is a project '{NAME}' of your own. Copy it under another name and delete it, then open the demo.",
+            code="PROJECT_EXISTS",
+        )
     if last is None or last.status().state == jobs.DONE:
         last = jobs.submit(project, KIND, {})
     elif last.status().is_resumable:

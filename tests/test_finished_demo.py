@@ -97,6 +97,15 @@ def test_opening_it_again_only_opens_it(project, workspace):
     assert workspace.names() == [finished_demo.NAME]
 
 
+def test_a_project_of_ones_own_under_its_name_is_left_alone(project, workspace):
+    project.update(finished_demo=False)
+    before = sorted(path.name for path in project.artifacts_folder.iterdir())
+    with pytest.raises(WorkspaceError, match="of your own"):
+        finished_demo.open_finished_demo(workspace)
+    assert sorted(path.name for path in project.artifacts_folder.iterdir()) == before
+    assert jobs.list_jobs(project, finished_demo.KIND) == []
+
+
 def test_a_stop_in_the_middle_can_be_gone_on_from(project):
     with pytest.raises(Stopped):
         finished_demo.unpack(project, Collected(stop_after=2))
