@@ -1,6 +1,7 @@
 # make run      set up and serve the app on 127.0.0.1:8501
 # make test     set up (Chromium included) and run the tests
 # make install  set up alone
+# make demo-artifacts  run the demo for real and pack it as assets/demo_project.zip
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 TEST_ARGS ?=
 
-.PHONY: run install test test-full lint tools clean demo-pool
+.PHONY: run install test test-full lint tools clean demo-pool demo-artifacts
 
 run: install
 	$(BIN)/streamlit run app.py
@@ -47,6 +48,9 @@ test-full: $(INSTALLED_DEV) tools lint
 
 demo-pool: $(INSTALLED)
 	$(BIN)/python assets/make_demo_pool.py
+
+demo-artifacts: $(INSTALLED)
+	$(BIN)/python -m semiprune_core.demo_artifacts
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from pages.parts import job_panel, urls
+from pages.parts import coreset_labels, job_panel, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal, size
 from semiprune_core import artifacts, jobs
@@ -28,6 +28,7 @@ from semiprune_core.exporting import (
     submit_export,
     submit_verify,
 )
+from semiprune_core.labeling import has_store, open_store
 from semiprune_core.line import BY_KEY
 from semiprune_core.methods import METHODS
 from semiprune_core.report import write_report
@@ -58,14 +59,15 @@ def coreset_title(artifact: artifacts.Artifact) -> str:
 
 
 @functools.lru_cache(maxsize=8)
-def opened(folder: Path, coreset_id: str, coreset_hash: str) -> Content:
-    """A coreset's content, opened once; coresets never change."""
+def opened(folder: Path, coreset_id: str, coreset_hash: str, last_label: int) -> Content:
+    """A coreset's content, opened once for each state of the labels; coresets never change."""
     project = Workspace(folder.parent).project(folder.name)
     return open_content(project, CoresetRun(project.artifact(coreset_id)))
 
 
 def content_of(project: Project, run: CoresetRun) -> Content:
-    return opened(project.folder, run.artifact.id, run.artifact.hash)
+    last = open_store(project).last_seq if has_store(project) else 0
+    return opened(project.folder, run.artifact.id, run.artifact.hash, last)
 
 
 def which(project: Project, runs: dict[str, CoresetRun]) -> list[CoresetRun]:
@@ -113,6 +115,10 @@ def facts(content: Content) -> None:
     third.metric("Pseudo-labels", f"{n_kept - n_human:,}", help="Labels of the kept images that the model gave.")
     classes = content.kept_per_class()
     right.metric("Classes kept", f"{sum(1 for kept in classes.values() if kept)} of {len(classes)}")
+    if n_human < n_kept:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption("A model trained on this coreset learns the model's mistakes too, until people have looked.")
+            coreset_labels.button(content.run.artifact.id, key="export_annotate")
     if gone := content.vanished():
         names = ", ".join(literal(name, 30) for name in gone[:5]) + (" and others" if len(gone) > 5 else "")
         st.warning(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import components, job_panel, urls
+from pages.parts import components, job_panel, tour, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal
-from semiprune_core import jobs, line
+from semiprune_core import finished_demo, jobs, line
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.housekeeping import delete_project
+from semiprune_core.housekeeping import copy_project, delete_project
 from semiprune_core.importing import ImportSettings, can_repeat
 from semiprune_core.jobs import states
 from semiprune_core.pool import show_id
@@ -18,6 +18,7 @@ from semiprune_core.workspace import Project, slug_of
 
 PREVIEW = 24
 DEMO_TITLE = "Fashion demo"
+OPENING = "opening_finished_demo"
 
 
 def open_demo() -> None:
@@ -32,12 +33,61 @@ def open_demo() -> None:
     st.switch_page("pool.py")
 
 
+def open_finished() -> None:
+    """Go to the finished demo; the first time it is put into the workspace, which takes some seconds."""
+    job = finished_demo.open_finished_demo(projects.workspace())
+    projects.choose(finished_demo.NAME)
+    st.session_state.setdefault(tour.KEY, True)  # unless it was left before
+    if job is None:
+        st.switch_page("pool.py")
+    st.session_state[OPENING] = True
+    st.rerun()
+
+
+def watch_opening() -> None:
+    """The finished demo on its way (its card shows how far it is); when it is there, it opens."""
+    if not st.session_state.get(OPENING):
+        return
+    space = projects.workspace()
+    if finished_demo.is_open(space):
+        del st.session_state[OPENING]
+        st.switch_page("pool.py")
+    found = jobs.list_jobs(space.project(finished_demo.NAME), finished_demo.KIND) if finished_demo.NAME in space else []
+    if not found:
+        del st.session_state[OPENING]
+    else:
+        job_panel.ended(found[0], what="Opening the finished demo")
+
+
+def demos(*, first: bool) -> None:
+    """Two ways to look around: everything done already, or the same pool from the beginning."""
+    with st.container(border=True):
+        st.markdown(
+            "**The demo:** 6,000 small pictures of clothes, with everything done already, or from the beginning."
+        )
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if finished_demo.is_bundled() and st.button(
+                "Open the finished demo",
+                type="primary" if first else "secondary",
+                icon=":material/auto_awesome:",
+                help="The results of a real run, as a project of your own: look at every page, change what you like.",
+            ):
+                open_finished()
+            if st.button(
+                "Open the demo",
+                icon=":material/play_arrow:",
+                help="The same pictures from the beginning: you label and train.",
+            ):
+                open_demo()
+            tour.start_button()
+
+
 def card(project: Project) -> None:
     """One project: a row of its pictures, its place in the line, the next step."""
     with st.container(border=True):
         st.markdown(f"#### {literal(project.title)}")
         running = next((job for job in jobs.list_jobs(project) if job.status().state not in states.OVER), None)
-        if not project.has_pool():
+        if not project.has_pool() or (running is not None and running.kind == finished_demo.KIND):
             if running is not None:
                 job_panel.show(running)
             else:
@@ -70,6 +120,14 @@ def card(project: Project) -> None:
                 projects.choose(project.name)
                 st.switch_page("pool.py")
             with st.popover("", icon=":material/more_horiz:", help="More"):
+                st.write("A copy has the same labels and results; what you do to it leaves this one alone.")
+                title = st.text_input("Name of the copy", f"{project.title} copy", key=f"copy_title_{project.name}")
+                if st.button(
+                    "Make a copy and continue", key=f"copy_{project.name}", disabled=not project.has_pool() or not title
+                ):
+                    projects.choose(copy_project(projects.workspace(), project.name, title).name)
+                    st.switch_page("pool.py")
+                st.divider()
                 st.write("Deleting removes the project's folder with its labels and results. Your own files stay.")
                 typed = st.text_input(f"Type {project.name} to delete it", key=f"confirm_{project.name}")
                 if st.button("Delete", key=f"delete_{project.name}", disabled=typed != project.name):
@@ -79,6 +137,7 @@ def card(project: Project) -> None:
 
 
 st.header("Projects", anchor=False)
+watch_opening()
 found, broken = [], []
 for name in projects.workspace().names():
     try:
@@ -89,8 +148,6 @@ for name in projects.workspace().names():
 with st.container(horizontal=True):
     if st.button("New project", type="primary" if found else "secondary", icon=":material/add:"):
         st.switch_page("new.py")
-    if st.button("Open the demo", type="secondary" if found else "primary", icon=":material/play_arrow:"):
-        open_demo()
 
 for reason in broken:
     st.error(literal(reason, 1000), icon=":material/error:")
@@ -100,7 +157,7 @@ if not found:
         "From a pool of unlabeled images to a coreset: label a random 10% in the browser, let a model learn the rest, "
         "score every image by how hard it is, keep the ones worth keeping."
     )
-    st.write("The demo brings 6,000 small pictures of clothes. Or start with your own images.")
+    demos(first=True)
     with st.container(border=True):
         for number, step in enumerate(line.STEPS, start=1):
             st.markdown(f"**{number}. {step.title}**  :gray[{step.purpose}]")
@@ -109,3 +166,5 @@ grid = st.grid(2, min_column_width=420)
 with grid:
     for one in found:
         card(one)
+if found:
+    demos(first=False)

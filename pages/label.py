@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts import coreset_labels
 from pages.parts import labeling_classes as classes
 from pages.parts import labeling_elements as elements
 from pages.parts import labeling_exchange as exchange
@@ -134,6 +135,10 @@ def main() -> None:
     project = projects.require("label")
     store, pool = open_store(project), project.pool()
     who = annotator()
+    coreset = coreset_labels.chosen(project)
+    if coreset is not None and who is not None:
+        coreset_labels.show(project, pool, store, coreset, who)
+        return
     if who is None or store.drawings.latest() is None:
         projects.title(BY_KEY["label"].title, BY_KEY["label"].purpose)
         if who is None:

@@ -12,6 +12,7 @@ if str(ROOT) not in sys.path:  # `streamlit run` puts the script's own folder th
     sys.path.insert(0, str(ROOT))
 
 from pages.parts import project as projects  # noqa: E402
+from pages.parts import tour  # noqa: E402
 from pages.parts.text import literal  # noqa: E402
 from semiprune_core import line  # noqa: E402
 from semiprune_core.errors import SemiPruneError  # noqa: E402
@@ -55,6 +56,7 @@ def main() -> None:
     name = st.session_state.get(projects.KEY)
     if name is None and projects.KEY in st.query_params:
         st.session_state[projects.KEY] = st.query_params[projects.KEY]
+    tour.recall()
     open_project = projects.current()
     home = st.Page("home.py", title="Projects", icon=":material/home:", default=True)
     new = st.Page("new.py", title="New project", icon=":material/add:", url_path="new", visibility="hidden")
@@ -63,6 +65,7 @@ def main() -> None:
     if open_project is not None:
         st.query_params[projects.KEY] = open_project.name
     try:
+        tour.show(page.url_path or "home")
         page.run()
     except SemiPruneError as error:
         st.error(literal(str(error), 1000), icon=":material/error:")

@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from pages.parts import coreset_labels, refreshing, score_charts, scored, search_panel, urls
 from pages.parts import project as projects
-from pages.parts import refreshing, score_charts, scored, search_panel, urls
 from pages.parts.text import count, literal
 from semiprune_core import select_view
 from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, has_own_evidence, with_searched
@@ -256,6 +256,7 @@ def saved(project: Project, runs: list[CoresetRun]) -> None:
             files = sorted(
                 project.exports_folder.glob(f"{artifact.id}-kept-*.csv"), key=lambda path: path.stat().st_mtime
             )
+            coreset_labels.button(artifact.id, key=f"annotate_{artifact.id}")
             if not files:
                 if st.button("Write CSV", key=f"csv_{artifact.id}", icon=":material/table:"):
                     export_csv(project, run)

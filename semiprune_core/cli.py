@@ -38,8 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     console = Console(quiet=args.quiet)
     console.catch_interrupts()
+    command = COMMANDS[args.command]
     try:
-        outcome = COMMANDS[args.command].run(args, Workspace.open(args.home), console)
+        workspace = Workspace.open(args.home, make=command.makes_home)
+        outcome = command.run(args, workspace, console)
     except SemiPruneError as error:
         if args.json:
             sys.stdout.write(json.dumps({"error": str(error), "code": error.code}) + "\n")

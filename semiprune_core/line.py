@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -39,11 +38,10 @@ BY_KEY = {step.key: step for step in STEPS}
 
 def _is_labeled(project: Project) -> bool:
     """Whether the drawn subset is complete; asks the label store only where there is one."""
-    from semiprune_core.labeling import open_store
-    from semiprune_core.labeling.database import URL_VARIABLE
+    from semiprune_core.labeling import has_store, open_store
     from semiprune_core.labeling.progress_report import progress
 
-    if not os.environ.get(URL_VARIABLE) and not (project.folder / "labels.sqlite").is_file():
+    if not has_store(project):
         return False
     return progress(open_store(project)).complete
 
@@ -54,17 +52,25 @@ def _is_exported(project: Project) -> bool:
     return has_exports(project)
 
 
-DONE_WHEN: dict[str, Callable[[Project], bool]] = {"label": _is_labeled, "export": _is_exported}
+def _is_trusted(project: Project) -> bool:
+    """Looking at pseudo-labels leaves nothing behind; whoever went on to score with them has looked."""
+    return project.latest("scores") is not None
+
+
+DONE_WHEN: dict[str, Callable[[Project], bool]] = {
+    "label": _is_labeled,
+    "pseudo": _is_trusted,
+    "export": _is_exported,
+}
 """Steps whose end is not simply an artifact register here how to tell."""
 
 
 def _can_be_learned_from(project: Project) -> bool:
     """Whether images of two classes are labeled; asks the label store only where there is one."""
-    from semiprune_core.labeling import open_store
-    from semiprune_core.labeling.database import URL_VARIABLE
+    from semiprune_core.labeling import has_store, open_store
     from semiprune_core.labeling.progress_report import n_labeled_classes
 
-    if not os.environ.get(URL_VARIABLE) and not (project.folder / "labels.sqlite").is_file():
+    if not has_store(project):
         return False
     return n_labeled_classes(open_store(project)) >= 2
 

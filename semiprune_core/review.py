@@ -18,11 +18,12 @@ from scipy import sparse
 from semiprune_core.errors import InvalidDataError, UnknownNameError
 from semiprune_core.labeling import Ack, Event, LabelStore
 from semiprune_core.labeling.drawing import DRAW_METHODS, Drawing
+from semiprune_core.labeling.events import REVIEW_ROUND
 from semiprune_core.labeling.store import MAX_APPEND
 from semiprune_core.pool import Pool
 from semiprune_core.quality_report import on_run, renamed
 from semiprune_core.records import UNLABELED, FloatArray, IntArray
-from semiprune_core.results import PseudoRun
+from semiprune_core.results import CoresetRun, PseudoRun
 from semiprune_core.workspace import Project
 
 BLOCK = 1 << 15
@@ -161,6 +162,29 @@ def review_queue(
     """The images no person has labeled, most doubtful first."""
     labeled = np.flatnonzero(human_labels(pool, run, store) != UNLABELED)
     return doubt(signals(project, run, others), use=use, leave_out=labeled)
+
+
+@dataclass(frozen=True)
+class CoresetLabels:
+    """Whose labels the images of a coreset carry now: ``n_human`` of ``n_kept`` a person's; ``n_skipped`` have none."""
+
+    n_kept: int
+    n_human: int
+    n_skipped: int
+
+    @property
+    def n_left(self) -> int:
+        return self.n_kept - self.n_human - self.n_skipped
+
+
+def coreset_labels(pool: Pool, run: CoresetRun, store: LabelStore) -> CoresetLabels:
+    """How many labels of a coreset people have given so far."""
+    kept = run.coreset().indices
+    labels, _ = store.snapshot().on_pool(pool.ids, pool.duplicate_of)
+    is_human = labels[kept] != UNLABELED
+    skipped = [one.image_id for one in store.held() if one.round == REVIEW_ROUND and one.action == "skip"]
+    is_skipped = np.isin(pool.ids[kept], np.array(skipped, dtype=np.uint64)) & ~is_human
+    return CoresetLabels(len(kept), int(is_human.sum()), int(is_skipped.sum()))
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------

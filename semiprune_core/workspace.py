@@ -58,11 +58,12 @@ class Workspace:
     root: Path
 
     @classmethod
-    def open(cls, root: str | Path | None = None) -> Workspace:
+    def open(cls, root: str | Path | None = None, *, make: bool = True) -> Workspace:
         """Open (and make, where needed) the workspace; a workspace on a read-only place is refused in words."""
         folder = Path(root).absolute() if root is not None else default_root()
-        with files.named_disk_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+        if make:
+            with files.named_disk_errors(folder):
+                folder.mkdir(parents=True, exist_ok=True)
         return cls(folder)
 
     @property

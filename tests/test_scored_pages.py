@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import line
+from semiprune_core import line, review
+from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.evidence import EvidenceRequest, kept_for
+from semiprune_core.labeling import open_store
 from semiprune_core.progress import Collected
 from tests.scored_projects import add_pseudo, make_pool, make_scored
 
@@ -100,3 +102,32 @@ def test_a_baseline_is_offered_once_its_evidence_is_there(workspace, tmp_path):
     assert not app.exception and not app.error
     next(button for button in app.button if button.label == "Build coreset").click().run()
     assert not app.exception and project.latest("coreset").inputs["evidence"] == kept.artifact.hash
+
+
+def test_a_coreset_opens_as_a_labeling_queue_and_back(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    store = open_store(project)
+    store.classes.add(project.pool().class_names, annotator="ada")
+    run = build_coreset(project, CoresetRequest(pruning_ratio=0.9))
+    review.label_images(store, project.pool().ids[run.coreset().indices[:3]].tolist(), "0", annotator="ada")
+    app = AppTest.from_file(MAIN, default_timeout=90)
+    app.session_state["project"], app.session_state["annotator"] = project.name, "ada"
+    app.run()
+    app.switch_page("select.py").run()
+    app.button(key="annotate_coreset-0001").click().run()
+    assert not app.exception
+    assert app.header[0].value == "Annotate coreset-0001"
+    said = app.get("progress")[0].proto.text
+    assert "ratio 0\\.9" in said and "3 of 12 labels are human" in said and "9 to go" in said
+    app.button(key="coreset_leave").click().run()
+    assert not app.exception and "Annotate" not in app.header[0].value
+
+
+def test_a_coreset_of_another_project_is_no_error_on_the_label_page(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    app = AppTest.from_file(MAIN, default_timeout=90)
+    app.session_state["project"], app.session_state["annotator"] = project.name, "ada"
+    app.session_state["label_coreset"] = "coreset-0077"
+    app.run()
+    app.switch_page("label.py").run()
+    assert not app.exception and app.header[0].value == "Label"

@@ -63,6 +63,11 @@ class Console:
             self.stream.write("\n")
         self.stream.flush()
 
+    def begin(self, title: str) -> None:
+        """Something new begins: its name on a line of its own, and its time left counted from here."""
+        self.say(title)
+        self._begun, self._drawn = time.monotonic(), 0.0
+
     def should_stop(self) -> bool:
         return self._stop
 
@@ -74,11 +79,15 @@ class Console:
 
 @dataclass(frozen=True)
 class Command:
-    """One command. ``configure`` adds its arguments, ``run`` does the work."""
+    """One command. ``configure`` adds its arguments, ``run`` does the work.
+
+    One that brings a workspace of its own leaves the usual one alone: ``makes_home`` is False.
+    """
 
     help: str
     configure: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace, Workspace, Console], Outcome]
+    makes_home: bool = True
 
 
 COMMANDS: Registry[Command] = Registry("command")

@@ -21,13 +21,13 @@ from semiprune_core.coresets import (
     own_evidence,
 )
 from semiprune_core.dynamics import submit_dynamics
-from semiprune_core.errors import InvalidSettingError, JobError, MissingStepError
+from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.exporting import FORMATS, Exported, ExportOptions, export_coreset, export_csv, hex_ids, options_for
 from semiprune_core.exporting.trees import WAYS
+from semiprune_core.jobs import follow
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS
-from semiprune_core.progress import Stopped
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores, open_coreset
 from semiprune_core.scoring import with_settings
 from semiprune_core.selection import SELECTORS
@@ -65,26 +65,6 @@ def _dynamics(args: argparse.Namespace, workspace: Workspace, console: Console) 
     run = ScoreRun(project.artifact(result["scores"]))
     text = f"{run.artifact.id}: {', '.join(run.names)} for {run.artifact.facts['n_images']:,} images."
     return Outcome({"job": job.id, **result, "stability": run.artifact.facts["stability"]}, text)
-
-
-def follow(job: jobs.Job, console: Console) -> jobs.JobStatus:
-    """Wait for a job, showing its progress; Ctrl+C asks it to stop. A job that failed is raised as its own error."""
-    asked = False
-
-    def watch(status: jobs.JobStatus) -> None:
-        nonlocal asked
-        if status.total:
-            console.report(status.done, status.total, **status.facts)
-        if console.should_stop() and not asked:
-            asked = True
-            job.stop()
-
-    status = jobs.wait(job, watch=watch)
-    if status.state == jobs.STOPPED:
-        raise Stopped
-    if status.state != jobs.DONE:
-        raise JobError(status.message, code=status.error_code)
-    return status
 
 
 def _configure_scores(parser: argparse.ArgumentParser) -> None:

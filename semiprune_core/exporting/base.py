@@ -145,7 +145,7 @@ class Place:
             "seed": artifact.manifest["seed"],
             "settings": settings,
             "inputs": dict(artifact.inputs),
-            "label_snapshot": content.pseudo.artifact.inputs.get("labels"),
+            "label_snapshot": content.label_snapshot,
             "selection_sha256": content.selection_sha256(),
             "counts": {
                 "n_pool": len(content.pool),

@@ -1,7 +1,8 @@
 """What every export is made of: the rows of a coreset, in the pool's order, a chunk at a time.
 
-``label`` is what to train on and ``label_source`` says who gave it; ``pseudo_label`` and ``confidence`` are the model's
-own answer. ``rank`` is 1 for the image that was chosen first and empty for those dropped.
+``label`` is what to train on and ``label_source`` says who gave it: what people have said by now, also after the
+training, stands over the model's answer. ``pseudo_label`` and ``confidence`` are the model's own answer. ``rank`` is 1
+for the image that was chosen first and empty for those dropped.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semiprune_core.errors import InvalidSettingError, MissingStepError
+from semiprune_core.labeling import has_store, open_store
 from semiprune_core.pool import Pool
-from semiprune_core.records import Coreset, IntArray, PseudoLabels
+from semiprune_core.records import UNLABELED, Coreset, IntArray, PseudoLabels
 from semiprune_core.results import CoresetRun, PseudoRun, ScoreRun, made_from
 from semiprune_core.scores import ScoreTable
 from semiprune_core.spreadsheet import TRIGGERS, safe_cell
@@ -58,6 +60,8 @@ class Content:
     all_idx: IntArray
     kept_idx: IntArray
     best_first_idx: IntArray
+    label_snapshot: str | None
+    """Hash of the human labels that are in ``labels``."""
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -134,16 +138,41 @@ def open_content(project: Project, run: CoresetRun) -> Content:
     pseudo = PseudoRun(made_from(project, run.artifact, "pseudo"))
     scores = ScoreRun(made_from(project, run.artifact, "scores")).table()
     coreset = run.coreset()
+    labels, snapshot = labels_now(project, pool, pseudo)
     return Content(
         run,
         pool,
         pseudo,
-        pseudo.labels(),
+        labels,
         scores,
         coreset,
         np.arange(len(pool)),
         np.sort(coreset.indices),
         coreset.indices,
+        snapshot,
+    )
+
+
+def labels_now(project: Project, pool: Pool, pseudo: PseudoRun) -> tuple[PseudoLabels, str | None]:
+    """The run's labels with what people say now over them, and the hash of the human labels.
+
+    A class that came up after the training is added behind the others. A human label that was taken back since gives
+    way to the model's answer.
+    """
+    labels, trained_on = pseudo.labels(), pseudo.artifact.inputs.get("labels")
+    if not has_store(project):
+        return labels, trained_on
+    now = open_store(project).snapshot()
+    if now.hash == trained_on or not len(now):
+        return labels, trained_on
+    names = (*labels.class_names, *(name for name in now.class_names if name not in labels.class_names))
+    said, _ = now.on_pool(pool.ids, pool.duplicate_of)
+    human = said != UNLABELED
+    place = np.array([names.index(name) for name in now.class_names])
+    predicted, confidence = np.asarray(pseudo.predicted()), np.asarray(pseudo.confidence(), dtype=np.float32)
+    return (
+        PseudoLabels(np.where(human, place[said], predicted), np.where(human, np.float32(1), confidence), human, names),
+        now.hash,
     )
 
 

@@ -42,6 +42,7 @@ HOMES: dict[str, Home] = {
     "refresh": Home("semiprune_core.refresh_job", "Bring up to date", device="refresh"),
     "export": Home("semiprune_core.export_job", "Export", device="io"),
     "verify": Home("semiprune_core.export_job", "Verify", device="io"),
+    "finished_demo": Home("semiprune_core.finished_demo_job", "Opening the finished demo", device="io"),
 }
 
 

@@ -26,8 +26,9 @@ from semiprune_core.jobs import launch, locks, processes
 from semiprune_core.jobs.context import JobContext, log_to_folder, plain, run_job
 from semiprune_core.jobs.job import Job, JobStatus
 from semiprune_core.jobs.kinds import home_of
-from semiprune_core.jobs.states import FAILED, QUEUED, RUNNING, STOPPED
+from semiprune_core.jobs.states import DONE, FAILED, QUEUED, RUNNING, STOPPED
 from semiprune_core.paths import shown
+from semiprune_core.progress import Progress, Stopped
 from semiprune_core.workspace import Project, Workspace
 
 log = logging.getLogger(__name__)
@@ -234,6 +235,27 @@ def wait(job: Job, timeout: float | None = None, *, watch: Callable[[JobStatus],
         if status.is_over or (deadline is not None and time.monotonic() >= deadline):
             return status
         time.sleep(WAIT_SECONDS)
+
+
+def follow(job: Job, progress: Progress) -> JobStatus:
+    """Wait for a job, handing its progress on and a stop inward. One that was stopped raises :class:`Stopped`, one that
+    failed its own error."""
+    asked = False
+
+    def watch(status: JobStatus) -> None:
+        nonlocal asked
+        if status.total:
+            progress.report(status.done, status.total, **status.facts)
+        if progress.should_stop() and not asked:
+            asked = True
+            job.stop()
+
+    status = wait(job, watch=watch)
+    if status.state == STOPPED:
+        raise Stopped
+    if status.state != DONE:
+        raise JobError(status.message, code=status.error_code)
+    return status
 
 
 async def supervise_forever(workspace: Workspace, interval: float = 1.0) -> None:

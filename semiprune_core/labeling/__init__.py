@@ -1,6 +1,6 @@
 """Labeling: drawing the subset, the append-only label store, classes, leases, agreement, progress, exchange."""
 
 from semiprune_core.labeling.events import Ack, Event, Held
-from semiprune_core.labeling.store import LabelStore, forget_project, open_store
+from semiprune_core.labeling.store import LabelStore, copy_labels, forget_project, has_store, open_store
 
-__all__ = ["Ack", "Event", "Held", "LabelStore", "forget_project", "open_store"]
+__all__ = ["Ack", "Event", "Held", "LabelStore", "copy_labels", "forget_project", "has_store", "open_store"]

@@ -120,6 +120,9 @@ class Held:
     source: str | None = None
     saved_ms: int | None = None
 
+    def says(self, action: str, class_id: int | None) -> bool:
+        return self.action == action and self.class_id == class_id
+
     def to_json(self) -> dict[str, Any]:
         return {
             "image_id": show_id(self.image_id),

@@ -1,7 +1,9 @@
 """Labels from and to other tools: CSV, Label Studio's JSON, and the pool's own reference labels.
 
-What cannot be taken over is listed row by row with its reason. An import is written in chunks, so that people go on
-labeling meanwhile; all of it carries one group id, so one undo that names any of its events takes it back whole.
+What cannot be taken over is listed row by row with its reason. Answers given with the model's answer in view (a
+coreset's CSV, tasks with predictions) come back as reviews: human labels, which never serve unbiased estimates. An
+import is written in chunks, so that people go on labeling meanwhile; all of it carries one group id, so one undo that
+names any of its events takes it back whole.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from semiprune_core.errors import InvalidDataError, MissingStepError
 from semiprune_core.files import open_atomic
 from semiprune_core.labeling.classes import LabelClass, NewClass, class_name, resolve_merges
 from semiprune_core.labeling.drawing import together
-from semiprune_core.labeling.events import FIRST_ROUND, Event, Held, check_annotator
+from semiprune_core.labeling.events import FIRST_ROUND, REVIEW_ROUND, Event, Held, check_annotator
 from semiprune_core.paths import shown
 from semiprune_core.pool import read_id, show_id
 from semiprune_core.progress import Progress, Stopped
@@ -86,7 +88,8 @@ class ImportResult:
 class _Row:
     """One label to take over: an image by id or by path, a class by name (None for skipped).
 
-    ``spreadsheet`` cells may carry the apostrophe of :func:`spreadsheet_safe`.
+    ``spreadsheet`` cells may carry the apostrophe of :func:`spreadsheet_safe`. ``suggested`` is the model's answer that
+    was in view; a row that is not an ``is_answer`` only repeats it where it was not changed.
     """
 
     row: int
@@ -96,6 +99,8 @@ class _Row:
     annotator: str
     lead_time_ms: int | None = None
     spreadsheet: bool = False
+    suggested: str | None = None
+    is_answer: bool = True
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -121,7 +126,10 @@ def decode_text(data: bytes) -> str:
 
 
 def read_csv_rows(data: bytes, annotator: str) -> Iterator[_Row]:
-    """Rows of a label CSV: ``path`` or ``image_id``, ``label``, optional ``annotator``; comma, semicolon or tab."""
+    """Rows of a label CSV: ``path`` or ``image_id``, ``label``, optional ``annotator``; comma, semicolon or tab.
+
+    In a coreset's CSV (with ``label_source`` and ``pseudo_label``) a model's label counts only where it was changed.
+    """
     text = decode_text(data)
     if not text.strip():
         raise InvalidDataError(
@@ -138,12 +146,23 @@ def read_csv_rows(data: bytes, annotator: str) -> Iterator[_Row]:
                 f"The CSV needs the columns path or image_id, and label; it has: {found}.", code="CSV_NO_PATH_COLUMN"
             )
 
+        is_coreset = {"label_source", "pseudo_label"} <= set(columns)
+
         def cell(row: Mapping[str, str | None], name: str) -> str:
             return row.get(columns[name]) or "" if name in columns else ""
 
         for number, row in enumerate(rows, start=2):
             image_id, path, label = cell(row, "image_id"), cell(row, "path"), cell(row, "label")
-            yield _Row(number, image_id, path, label, cell(row, "annotator") or annotator, spreadsheet=True)
+            yield _Row(
+                number,
+                image_id,
+                path,
+                label,
+                cell(row, "annotator") or annotator,
+                spreadsheet=True,
+                suggested=cell(row, "pseudo_label") if is_coreset else None,
+                is_answer=not is_coreset or cell(row, "label_source") == "human",
+            )
     except csv.Error as error:
         code = "CSV_CELL_TOO_LARGE" if "field limit" in str(error) else "CSV_DAMAGED"
         raise InvalidDataError(f"The CSV cannot be read near line {rows.line_num}: {error}.", code=code) from error
@@ -175,14 +194,14 @@ def read_label_studio_rows(data: bytes, annotator: str, problems: list[RowProble
             yield from _answer(number, image_id, path, task["choice"], name, task, problems)
             continue
         annotations = task.get("annotations") or []
-        names = facts.get("annotators")
+        names, suggested = facts.get("annotators"), _prediction(task)
         for place, annotation in enumerate(annotations if isinstance(annotations, list) else []):
             if not isinstance(annotation, Mapping):
                 problems.append(RowProblem(number, "", "JSON_SHAPE", "An annotation is not a JSON object."))
                 continue
             name = _who(annotation, names, place, annotator)
             if annotation.get("was_cancelled") is True:
-                yield _Row(number, image_id, path, None, name, _lead_ms(annotation))
+                yield _Row(number, image_id, path, None, name, _lead_ms(annotation), suggested=suggested)
                 continue
             choices = [
                 result["value"].get("choices")
@@ -193,7 +212,22 @@ def read_label_studio_rows(data: bytes, annotator: str, problems: list[RowProble
             ]
             if choices:
                 chosen = choices[0] if len(choices) == 1 else [choice for part in choices for choice in part or []]
-                yield from _answer(number, image_id, path, chosen, name, annotation, problems)
+                yield from _answer(number, image_id, path, chosen, name, annotation, problems, suggested)
+
+
+def _prediction(task: Mapping[str, Any]) -> str | None:
+    """What a task showed as the model's answer; None where it showed none."""
+    for prediction in _list(task.get("predictions")):
+        for result in _list(prediction.get("result") if isinstance(prediction, Mapping) else None):
+            value = result.get("value") if isinstance(result, Mapping) else None
+            choices = _list(value.get("choices") if isinstance(value, Mapping) else None)
+            if choices and isinstance(choices[0], str):
+                return choices[0]
+    return None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _answer(
@@ -204,6 +238,7 @@ def _answer(
     annotator: str,
     annotation: Mapping[str, Any],
     problems: list[RowProblem],
+    suggested: str | None = None,
 ) -> Iterator[_Row]:
     if isinstance(chosen, Mapping):
         chosen = chosen.get("choices")
@@ -213,7 +248,7 @@ def _answer(
         said = shown(json.dumps(chosen, ensure_ascii=False), 60)
         problems.append(RowProblem(number, said, "NOT_ONE_CLASS", "An image has one class here; this answer has not."))
         return
-    yield _Row(number, image_id, path, chosen[0], annotator, _lead_ms(annotation))
+    yield _Row(number, image_id, path, chosen[0], annotator, _lead_ms(annotation), suggested=suggested)
 
 
 def _local_path(text: str) -> str:
@@ -335,11 +370,10 @@ def _take_over(
     numbers = {one.name: into.get(one.class_id, one.class_id) for one in sheet}
     numbers |= {one.name: one.class_id for one in sheet if one.merged_into is None}
     image_ids = _find_images(pool, taken, result)
-    held = {(one.image_id, one.holder): one for one in store.held() if one.round == FIRST_ROUND}
+    known = _Known.read(store, numbers)
     events: list[tuple[_Row, Event]] = []
-    seen: dict[tuple[int, str], _Row] = {}
     for row, image_id in zip(taken, image_ids):
-        event = _event_of(row, image_id, numbers, held, seen, result, replace=replace, source=source)
+        event = _event_of(row, image_id, known, result, replace=replace, source=source)
         if event is not None:
             events.append((row, event))
     for start in range(0, len(events), CHUNK_ROWS):
@@ -440,12 +474,30 @@ def _index_in(wanted: Sequence[str], paths: pa.Array) -> list[int | None]:
     return pc.index_in(pa.array(wanted, pa.string()), value_set=paths).to_pylist()
 
 
+@dataclass
+class _Known:
+    """What the project knows before an import: class numbers, what holds, the settled class of each image.
+
+    ``held`` is by image and annotator for first labels, by image and "" for reviews; ``seen`` are the rows so far.
+    """
+
+    numbers: Mapping[str, int]
+    held: Mapping[tuple[int, str], Held]
+    settled: Mapping[int, int]
+    seen: dict[tuple[int, str], _Row] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, store: LabelStore, numbers: Mapping[str, int]) -> _Known:
+        labels = store.labels()
+        settled = dict(zip(labels.ids.tolist(), labels.class_ids.tolist()))
+        rounds = (FIRST_ROUND, REVIEW_ROUND)
+        return cls(numbers, {(one.image_id, one.holder): one for one in store.held() if one.round in rounds}, settled)
+
+
 def _event_of(
     row: _Row,
     image_id: int | None,
-    numbers: Mapping[str, int],
-    held: Mapping[tuple[int, str], Held],
-    seen: dict[tuple[int, str], _Row],
+    known: _Known,
     result: ImportResult,
     *,
     replace: bool,
@@ -454,34 +506,43 @@ def _event_of(
     """The event of a row; None when there is nothing to write, with the reason among the problems."""
     if image_id is None:
         return None
-    name = _name_in(row, numbers)
-    if name is not None and name not in numbers:
+    name = _name_in(row, known.numbers)
+    if name is not None and name not in known.numbers:
         said = (
             "This row has no label." if not name else "The project has no such class. Add it, or let the import add it."
         )
         result.problems.append(RowProblem(row.row, shown(row.label or ""), "UNKNOWN_CLASS", said))
         return None
-    class_id = None if name is None else numbers[name]
-    place = (image_id, row.annotator)
-    if place in seen:
-        if seen[place].label != row.label:
-            said = f"Row {seen[place].row} gives the same image another label; that one was taken."
+    class_id = None if name is None else known.numbers[name]
+    place = (image_id, row.annotator if row.suggested is None else "")
+    if place in known.seen:
+        if known.seen[place].label != row.label:
+            said = f"Row {known.seen[place].row} gives the same image another label; that one was taken."
             result.problems.append(RowProblem(row.row, _value(row), "CONTRADICTS", said))
         else:
             result.n_unchanged += 1
         return None
-    seen[place] = row
-    now = held.get(place)
+    known.seen[place] = row
+    now = known.held.get(place)
     action = "skip" if class_id is None else "label"
-    if now is not None and now.action == action and now.class_id == class_id:
-        result.n_unchanged += 1
-        return None
-    if now is not None and now.action is not None and not replace:
+    if row.suggested is not None:
+        source, before = "review", known.settled.get(image_id)
+        is_there = before is not None and class_id in (None, before)  # a skip takes no label away
+        if is_there or (before is None and not row.is_answer and row.label == row.suggested):
+            result.n_unchanged += 1
+            return None
+        if before is not None and not replace:
+            _already_labeled(row, "Somebody", now, result)
+            return None
+    elif now is not None and now.action is not None and not replace and not now.says(action, class_id):
         _already_labeled(row, row.annotator, now, result)
+        return None
+    if now is not None and now.says(action, class_id):
+        result.n_unchanged += 1
         return None
     try:
         return Event(
-            event_id=f"{result.group_id}-{row.row}-{len(seen)}",
+            event_id=f"{result.group_id}-{row.row}-{len(known.seen)}",
             annotator=row.annotator,
             action=action,
             image_id=image_id,

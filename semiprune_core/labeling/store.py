@@ -60,6 +60,32 @@ def open_store(project: Project) -> LabelStore:
     return LabelStore(database, project.name)
 
 
+def has_store(project: Project) -> bool:
+    """Whether anything was ever written to the project's label store; asking does not make one."""
+    return bool(os.environ.get(URL_VARIABLE)) or (project.folder / "labels.sqlite").is_file()
+
+
+def copy_labels(source: Project, target: Project) -> None:
+    """Copy a project's classes, drawings and events, as they are, into the empty store of another; leases stay."""
+    first, second = open_store(source), open_store(target)
+    tables = [table for table in schema.metadata.sorted_tables if table is not schema.leases]
+    with first.database.read() as connection:
+        rows = {
+            table: [
+                {**row, "project": second.project}
+                for row in connection.execute(sa.select(table).where(table.c.project == first.project)).mappings()
+            ]
+            for table in tables
+        }
+
+    def work(connection: Connection) -> None:
+        for table in tables:
+            for start in range(0, len(rows[table]), MAX_APPEND):
+                connection.execute(table.insert(), rows[table][start : start + MAX_APPEND])
+
+    second.database.write(work)
+
+
 def forget_project(project: Project) -> None:
     """Remove a project's labels, classes and drawings from a shared database, in one transaction.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from semiprune_core.artifacts import NAME
 from semiprune_core.paths import shown
 from semiprune_core.pool import mime_of
 
@@ -28,16 +29,20 @@ table { border-collapse: collapse; width: 100%; margin: .6rem 0; font-size: .9re
 th { text-align: left; font-weight: 600; color: var(--faint); }
 td, th { padding: .25rem .8rem .25rem 0; vertical-align: top;
   border-bottom: 1px solid var(--line); } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+td.id { white-space: nowrap; }
 .pictures { display: flex; flex-wrap: wrap; gap: 4px; margin: .4rem 0 .8rem; }
 .pictures img { width: 64px; height: 64px; object-fit: cover; border-radius: 4px; image-rendering: pixelated; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1.2rem; }
 figure { margin: 0; }
 figcaption { font-size: .85rem; color: var(--faint); } svg { width: 100%; height: auto; display: block; }
-svg.balance { max-width: 32rem; }
+svg.balance { max-width: 32rem; } svg.map { max-width: 44rem; }
+.legend { display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin-top: .3rem; }
+.legend i { display: inline-block; width: .7rem; height: .7rem; border-radius: 50%; margin-right: .35rem; }
 code { font-size: .82rem; overflow-wrap: anywhere; }
 @page { margin: 16mm; }
 @media print { body { padding: 0; max-width: none; font-size: 11pt; } h2, h3 { break-after: avoid; }
-  figure, tr, .pictures, .numbers { break-inside: avoid; }
+  p:has(+ figure), p:has(+ .pictures), p:has(+ .charts), p:has(+ table), .numbers { break-after: avoid; }
+  figure, svg, p, tr, .pictures, .numbers { break-inside: avoid; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
 WIDTH, HEIGHT = 320, 110
@@ -66,8 +71,13 @@ def numbers(values: Mapping[str, str]) -> str:
     return f'<div class="numbers">{inside}</div>'
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Numbers (and texts that are numbers with a unit) to the right, by the header's trailing ``#``."""
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], *, strong: Collection[tuple[int, int]] = frozenset()
+) -> str:
+    """Numbers (and texts that are numbers with a unit) to the right, by the header's trailing ``#``.
+
+    ``strong`` cells, by row and column, are bold.
+    """
     right = [name.endswith("#") for name in header]
     head = "".join(
         f"<th{' class=n' if n else ''}>{text(name.removesuffix('#'))}</th>"
@@ -75,11 +85,20 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     )
     body = "".join(
         "<tr>"
-        + "".join(f"<td{' class=n' if n else ''}>{text(cell)}</td>" for cell, n in zip(row, right, strict=True))
+        + "".join(
+            f"<td{_kind(cell, n)}>{f'<b>{text(cell)}</b>' if (at, column) in strong else text(cell)}</td>"
+            for column, (cell, n) in enumerate(zip(row, right, strict=True))
+        )
         + "</tr>"
-        for row in rows
+        for at, row in enumerate(rows)
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _kind(cell: object, is_number: bool) -> str:
+    if is_number:
+        return " class=n"
+    return " class=id" if NAME.fullmatch(str(cell)) else ""
 
 
 def pictures(thumbs: Iterable[tuple[bytes, str]]) -> str:
@@ -115,6 +134,24 @@ def histogram(edges: np.ndarray, kept: np.ndarray, dropped: np.ndarray, title: s
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT + 18}" role="img" aria-label="{text(title)}">{"".join(bars)}{axis}</svg>'
     )
     return f"<figure><figcaption>{text(title)}</figcaption>{picture}</figure>"
+
+
+def scatter(points: np.ndarray, groups: Sequence[tuple[str, str, np.ndarray]], title: str) -> str:
+    """Points (N, 2) as dots, one path for each ``(name, colour, mask (N,))``, with a legend."""
+    wide, tall = 560, 400
+    low, high = np.percentile(points, 0.1, axis=0), np.percentile(points, 99.9, axis=0)
+    place = np.clip((points - low) / np.maximum(high - low, 1e-12), -0.02, 1.02)
+    x, y = 8 + place[:, 0] * (wide - 16), tall - 8 - place[:, 1] * (tall - 16)
+    parts, legend = [], []
+    for name, colour, mask in groups:
+        dots = "".join(f"M{a:.0f} {b:.0f}h0" for a, b in zip(x[mask], y[mask], strict=True))
+        parts.append(f'<path d="{dots}" stroke="{colour}"/>')
+        legend.append(f'<span><i style="background:{colour}"></i>{text(name, 40)}</span>')
+    picture = (
+        f'<svg class="map" viewBox="0 0 {wide} {tall}" role="img" aria-label="{text(title)}" fill="none" '
+        f'stroke-width="3" stroke-linecap="round" stroke-opacity="0.7">{"".join(parts)}</svg>'
+    )
+    return f'<figure>{picture}<figcaption class="legend">{"".join(legend)}</figcaption></figure>'
 
 
 def balance(names: Sequence[str], before: Sequence[int], after: Sequence[int]) -> str:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import versions
 from semiprune_core.coresets import nesting
+from semiprune_core.embeddings.maps import maps_of
 from semiprune_core.exporting.content import Content, open_content
-from semiprune_core.labeling import open_store
+from semiprune_core.labeling import has_store, open_store
 from semiprune_core.labeling.agreement import agreement
-from semiprune_core.labeling.database import URL_VARIABLE
+from semiprune_core.labeling.classes import NEUTRAL, PALETTE
 from semiprune_core.labeling.progress_report import LONGEST_GAP_S, progress
+from semiprune_core.learning.training import trained_seconds
 from semiprune_core.methods import METHODS
 from semiprune_core.pool import Pool
 from semiprune_core.pool_view import pool_summary
@@ -24,15 +27,30 @@ from semiprune_core.progress import Progress
 from semiprune_core.records import IntArray
 from semiprune_core.report import draw
 from semiprune_core.results import CoresetRun, PseudoRun
+from semiprune_core.review import latest_score, ranks
 from semiprune_core.score_view import bin_values
 from semiprune_core.scores import SCORES
 from semiprune_core.selection import SELECTORS
 from semiprune_core.workspace import Project
 
 N_CORESETS = 5
+"""So many coresets are all shown with pictures; of more, the latest of each method."""
+N_LISTED = 30
+N_POINTS = 3000
+N_STEPS = 5
+RAMP = ("#440154", "#3b528b", "#21918c", "#5ec962", "#d9c514")
+"""Five steps of viridis, the last one darkened for white paper."""
 N_PICTURES = 24
 N_CLASSES = 40
-COMPUTING = ("ssl", "dynamics", "search", "evaluate", "map")
+COMPUTING = {
+    "ssl": "training on labels and the unlabeled rest",
+    "dynamics": "training on the pseudo-labels",
+    "map": "maps",
+    "search": "searching the knobs",
+    "evaluate": "evaluating",
+}
+FULL = "full"
+TRUTHS = {"reference": "their reference labels", "human": "people's labels", "pseudo": "pseudo-labels"}
 
 
 def write_report(project: Project, progress: Progress | None = None) -> Path:
@@ -50,8 +68,8 @@ def build_report(project: Project, progress: Progress | None = None) -> str:
     pool = project.pool()
     artifact = project.latest("pseudo")
     pseudo = PseudoRun(artifact) if artifact is not None else None
-    runs = [CoresetRun(one) for one in project.artifacts("coreset")][-N_CORESETS:]
-    current = [run for run in runs if run.artifact.inputs["pool"] == pool.hash]
+    runs = [CoresetRun(one) for one in project.artifacts("coreset")]
+    current = [run for run in runs if run.artifact.inputs["pool"] == pool.hash][-N_LISTED:]
     contents = []
     for number, run in enumerate(current, start=1):
         contents.append(open_content(project, run))
@@ -68,11 +86,12 @@ def build_report(project: Project, progress: Progress | None = None) -> str:
         _pool(project, pool),
         _labeling(project),
         _quality(pseudo),
+        _map(project, pool, pseudo),
         _scores(contents),
         _coresets(contents, current),
         _evaluation(project),
         _cost(project, contents),
-        _settings(project, current),
+        _settings(project, [content.run for content in _pictured(contents)]),
     )
 
 
@@ -98,7 +117,7 @@ def _gallery(pool: Pool, positions: IntArray) -> str:
 
 def _labeling(project: Project) -> str:
     title = "Labeling"
-    if not os.environ.get(URL_VARIABLE) and not (project.folder / "labels.sqlite").is_file():
+    if not has_store(project):
         return draw.section(title, draw.paragraph("Nobody has labeled in this project yet."))
     store = open_store(project)
     done, agreed = progress(store), agreement(store)
@@ -127,7 +146,7 @@ def _labeling(project: Project) -> str:
 
 def _labeling_seconds(project: Project) -> float:
     """Time spent on labels as the browser measured it; a longer break counts as LONGEST_GAP_S."""
-    if not os.environ.get(URL_VARIABLE) and not (project.folder / "labels.sqlite").is_file():
+    if not has_store(project):
         return 0.0
     leads = [row["lead_time_ms"] for row in open_store(project).events()]
     return sum(min(lead / 1000, LONGEST_GAP_S) for lead in leads if lead)
@@ -156,6 +175,37 @@ def _quality(pseudo: PseudoRun | None) -> str:
 
 def _interval(share: dict[str, Any]) -> str:
     return f"{share['low']:.1%} to {share['high']:.1%}"
+
+
+def _map(project: Project, pool: Pool, pseudo: PseudoRun | None) -> str:
+    """The newest map, a random part of it, coloured by class or, with many classes, by AUM."""
+    title = "Map"
+    found = next(iter(maps_of(project)), None)
+    if found is None:
+        return draw.section(title, draw.paragraph("No map has been made yet."))
+    points = np.asarray(found.points(), dtype=np.float64)
+    placed = np.flatnonzero(np.isfinite(points).all(1))
+    some = np.sort(np.random.default_rng(0).permutation(placed)[:N_POINTS])
+    groups, coloured = _coloured(project, pseudo, some, len(points))
+    words = f"{found.title}. Images that look alike to the model lie close together; coloured by {coloured}."
+    if len(some) < len(placed):
+        words += f" {len(some):,} of {len(placed):,} images, drawn at random."
+    return draw.section(title, draw.paragraph(words), draw.scatter(points[some], groups, found.title))
+
+
+def _coloured(
+    project: Project, pseudo: PseudoRun | None, some: IntArray, n: int
+) -> tuple[list[tuple[str, str, np.ndarray]], str]:
+    if pseudo is not None and len(pseudo.class_names) <= len(PALETTE) and pseudo.artifact.facts["n_images"] >= n:
+        labels = pseudo.labels().labels[some]
+        names = enumerate(zip(pseudo.class_names, PALETTE))
+        return [(name, colour, labels == code) for code, (name, colour) in names], "label"
+    aum = latest_score(project, "aum", n)
+    if aum is None:
+        return [("images", NEUTRAL, np.ones(len(some), dtype=bool))], "nothing"
+    step = np.minimum((ranks(aum)[some] * N_STEPS).astype(int), N_STEPS - 1)
+    ends = ("hardest fifth", "", "middle fifth", "", "easiest fifth")
+    return [(ends[one] or "·", RAMP[one], step == one) for one in range(N_STEPS)], "AUM"
 
 
 def _scores(contents: list[Content]) -> str:
@@ -192,9 +242,9 @@ def _coresets(contents: list[Content], runs: list[CoresetRun]) -> str:
     ]
     parts = [
         draw.table(["coreset", "method", "pruned#", "kept#", "human labels#", "classes that vanished"], rows),
-        draw.paragraph(nesting(runs)) if len(runs) > 1 else "",
+        *(draw.paragraph(words) for words in _nestings(runs)),
     ]
-    for content in contents:
+    for content in _pictured(contents):
         mask, order = content.coreset.mask, content.best_first_idx
         dropped = np.flatnonzero(~mask)
         some = np.random.default_rng(content.coreset.seed).permutation(dropped)[:N_PICTURES]
@@ -215,6 +265,22 @@ def _coresets(contents: list[Content], runs: list[CoresetRun]) -> str:
     return draw.section(title, *parts)
 
 
+def _nestings(runs: list[CoresetRun]) -> list[str]:
+    """For each method with several coresets, whether they are nested."""
+    found = []
+    for method in dict.fromkeys(str(run.artifact.settings["method"]) for run in runs):
+        same = [run for run in runs if run.artifact.settings["method"] == method]
+        if len(same) > 1:
+            found.append(f"{_method(method)}. {nesting(same)}")
+    return found
+
+
+def _pictured(contents: list[Content]) -> list[Content]:
+    if len(contents) <= N_CORESETS:
+        return contents
+    return [*{content.coreset.method: content for content in contents}.values()][-N_CORESETS:]
+
+
 def _method(name: str) -> str:
     return (METHODS if name in METHODS else SELECTORS).title(name)
 
@@ -223,18 +289,65 @@ def _evaluation(project: Project) -> str:
     artifact = project.latest("evaluation")
     if artifact is None:
         return draw.section("Evaluation", draw.paragraph("No coreset has been trained on and tested yet."))
-    rows = [(name, value) for name, value in artifact.facts.items() if isinstance(value, str | int | float)]
-    return draw.section("Evaluation", draw.table(["fact", "value"], rows))
+    trials, facts = pd.read_parquet(artifact.path("trials.parquet")), artifact.facts
+    whole, tried = trials[trials.method == FULL], trials[trials.method != FULL]
+    ratios = sorted(tried.pruning_ratio.unique())
+    cells = tried.groupby(["method", "pruning_ratio"]).test_accuracy.agg(["mean", "std", "count"])
+    rows, strong = [], set()
+    methods = list(dict.fromkeys(tried.method))
+    for at, method in enumerate(methods):
+        row = [facts.get("methods", {}).get(method, method)]
+        for column, ratio in enumerate(ratios, start=1):
+            here = cells.xs(ratio, level="pruning_ratio")
+            row.append(_spread(here.loc[method]) if method in here.index else "")
+            if method in here.index and len(here) > 1 and here["mean"].idxmax() == method:
+                strong.add((at, column))
+        rows.append(row)
+    words = [f"Test accuracy, mean and standard deviation over {_seeds(tried)}; the best of each ratio is bold."]
+    if len(whole):
+        words.append(f"All images: {_spread(whole.test_accuracy.agg(['mean', 'std', 'count']))}.")
+    words.append(f"Coresets were trained on with {TRUTHS.get(facts.get('truth'), 'the labels at hand')}.")
+    return draw.section(
+        "Evaluation",
+        draw.paragraph(evaluation_sentence(trials, facts)),
+        draw.table(["method", *(f"{ratio:.0%} pruned#" for ratio in ratios)], rows, strong=strong),
+        draw.paragraph(" ".join(words), faint=True),
+    )
+
+
+def evaluation_sentence(trials: pd.DataFrame, facts: Mapping[str, Any]) -> str:
+    """What came out, in plain words: the best method at the largest ratio, beside chance."""
+    tried = trials[trials.method != FULL]
+    if tried.empty:
+        return "No training on a coreset has ended yet."
+    ratio = tried.pruning_ratio.max()
+    means = tried[tried.pruning_ratio == ratio].groupby("method").test_accuracy.mean()
+    rivals = means.drop("random", errors="ignore")
+    best = (rivals if len(rivals) else means).idxmax()
+    said = f"With {ratio:.0%} pruned, {facts.get('methods', {}).get(best, best)} reaches {means[best]:.1%}"
+    if "random" in means.index and best != "random":
+        said += f", a random choice of as many images {means['random']:.1%}"
+    whole = trials[trials.method == FULL].test_accuracy
+    return said + (f"; all images reach {whole.mean():.1%}." if len(whole) else ".")
+
+
+def _spread(cell: pd.Series) -> str:
+    return f"{cell['mean']:.1%}" + (f" ± {100 * cell['std']:.1f}" if cell["count"] > 1 else "")
+
+
+def _seeds(trials: pd.DataFrame) -> str:
+    n = trials.seed.nunique()
+    return "one seed" if n == 1 else f"{n} seeds"
 
 
 def _cost(project: Project, contents: list[Content]) -> str:
     """The receipt: what was measured, and what the coreset leaves to do."""
-    found = [job for kind in COMPUTING for job in jobs.list_jobs(project, kind)]
-    computing = sum(job.status().seconds or 0 for job in found if job.status().is_over)
+    spent = {kind: _job_minutes(project, kind) for kind in COMPUTING}
     seconds, pool = _labeling_seconds(project), project.pool()
+    each = ", ".join(f"{COMPUTING[kind]} {minutes:,.1f}" for kind, minutes in spent.items() if minutes)
     rows = [
         ("Labeling, measured in the browser", f"{seconds / 3600:.2f} h" if seconds else "not measured"),
-        ("Computing, all finished jobs", f"{computing / 60:,.1f} min"),
+        (f"Computing{f' ({each})' if each else ''}", f"{sum(spent.values()):,.1f} min"),
     ]
     if contents:
         content = contents[-1]
@@ -246,7 +359,19 @@ def _cost(project: Project, contents: list[Content]) -> str:
                 f"{1 - len(content.kept_idx) / max(1, len(pool)):.0%} less time per epoch",
             ),
         ]
+        kept = len(content.kept_idx) / max(1, len(pool))
+        runs = project.artifacts("trajectory")
+        if runs and spent["dynamics"]:
+            whole = spent["dynamics"] / len(runs)
+            words = f"A training such as the measured one on {content.run.artifact.id}, estimated"
+            rows.append((words, f"{whole * kept:,.1f} instead of {whole:,.1f} min"))
     return draw.section("Cost receipt", draw.table(["what", "how much#"], rows))
+
+
+def _job_minutes(project: Project, kind: str) -> float:
+    """How long the finished jobs of a kind have worked, all attempts together."""
+    over = [job for job in jobs.list_jobs(project, kind) if job.status().is_over]
+    return sum(max(trained_seconds(job), job.status().seconds or 0) for job in over) / 60
 
 
 def _settings(project: Project, runs: list[CoresetRun]) -> str:

@@ -35,7 +35,7 @@ from semiprune_core.likeness import looks
 from semiprune_core.paths import shown
 from semiprune_core.pool import Pool, read_id, show_id
 from semiprune_core.server.access import check_write
-from semiprune_core.server.queues import QUEUES, Cards, card_rows
+from semiprune_core.server.queues import Cards, card_rows, next_cards
 from semiprune_core.workspace import Workspace
 
 MAX_BODY = 4 << 20
@@ -164,7 +164,7 @@ def _queue(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]
         if not isinstance(name, str) or len(name) > 40:
             raise UnknownNameError("The queue's name is missing.")
         n = _whole(body, "n", default=20, low=1, high=MAX_CARDS)
-        cards = QUEUES[name](store, pool, annotator, n)
+        cards = next_cards(name, store, pool, annotator, n)
         if body.get("latest") is True and name == "drawn":
             recent = np.array([held.image_id for held in store.recent(annotator, LATEST)], dtype=np.uint64)
             latest = card_rows(store, pool, annotator, Cards(recent))

@@ -1,6 +1,7 @@
 """What the labeling deck shows next: the drawn images, skipped or flagged ones, disagreements, or a given list.
 
-A queue is a function ``(store, pool, annotator, n) -> Cards``; a new one registers under its name in QUEUES.
+A queue is a function ``(store, pool, annotator, n) -> Cards``; a new one registers under its name in QUEUES. One about
+something (registered with the fact ``of``) is asked as ``name:which`` and gets ``which`` as its last argument.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from semiprune_core.errors import UnknownNameError
 from semiprune_core.labeling import Held, LabelStore
 from semiprune_core.labeling.agreement import disagreements
 from semiprune_core.labeling.events import FIRST_ROUND, FLAG_ROUND, SETTLE_ROUND
@@ -32,8 +34,18 @@ class Cards:
     votes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
 
-Queue = Callable[[LabelStore, Pool, str, int], Cards]
+Queue = Callable[..., Cards]
 QUEUES: Registry[Queue] = Registry("queue")
+
+
+def next_cards(name: str, store: LabelStore, pool: Pool, annotator: str, n: int) -> Cards:
+    """The next ``n`` cards of the queue ``name``, such as ``drawn`` or ``coreset:coreset-0003``."""
+    queue, mark, which = name.partition(":")
+    asked_for = QUEUES.facts(queue).get("of")
+    if bool(mark) != bool(asked_for):
+        said = f"needs {asked_for}, as in {queue}:..." if asked_for else "stands alone, without a colon"
+        raise UnknownNameError(f"The queue '{queue}' {said}.")
+    return QUEUES[queue](store, pool, annotator, n, *([which] if mark else []))
 
 
 @QUEUES.register("drawn", title="Drawn images")

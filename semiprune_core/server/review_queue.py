@@ -1,7 +1,7 @@
 """The review queues of the labeling deck: doubtful pseudo-labels with the model's answer as the suggestion.
 
-``doubt`` takes every signal there is, ``doubt_<signal>`` one of them. Decisions go to the round "review": they are
-human labels, and never part of an unbiased estimate.
+``doubt`` takes every signal there is, ``doubt_<signal>`` one of them, ``coreset:<id>`` the images of one coreset.
+Decisions go to the round "review": they are human labels, and never part of an unbiased estimate.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.events import REVIEW_ROUND
 from semiprune_core.pool import Pool
 from semiprune_core.quality_report import on_run
-from semiprune_core.records import UNLABELED, FloatArray
-from semiprune_core.results import PseudoRun
+from semiprune_core.records import UNLABELED, FloatArray, IntArray
+from semiprune_core.results import PseudoRun, made_from, open_coreset
 from semiprune_core.server.queues import QUEUES, Cards
 from semiprune_core.workspace import Project, Workspace
 
@@ -44,17 +44,38 @@ def doubtful(store: LabelStore, pool: Pool, annotator: str, n: int, *, signal: s
     artifact = project.latest("pseudo")
     if artifact is None:
         raise MissingStepError("There are no pseudo-labels to review yet. Train on the Train page first.")
-    run = PseudoRun(artifact)
-    others = [PseudoRun(one) for one in project.artifacts("pseudo") if one.id != artifact.id]
+    return _cards(store, pool, project, PseudoRun(artifact), n, signal=signal)
+
+
+def in_coreset(store: LabelStore, pool: Pool, annotator: str, n: int, coreset_id: str) -> Cards:
+    """The ``n`` most doubtful images of a coreset that no person has labeled, with the answers of its model."""
+    project = project_of(pool)
+    run = open_coreset(project, coreset_id)
+    pseudo = PseudoRun(made_from(project, run.artifact, "pseudo"))
+    return _cards(store, pool, project, pseudo, n, within=run.coreset().indices)
+
+
+def _cards(
+    store: LabelStore,
+    pool: Pool,
+    project: Project,
+    run: PseudoRun,
+    n: int,
+    *,
+    signal: str | None = None,
+    within: IntArray | None = None,
+) -> Cards:
+    others = [PseudoRun(one) for one in project.artifacts("pseudo") if one.id != run.artifact.id]
     known = on_run(pool.split("pool"), run)
     found = kept_signals(project, run, others)
     if signal is not None and signal not in found:
         raise MissingStepError(f"'{review.SIGNALS[signal]}' is not known yet in this project. Order by another signal.")
-    labeled = review.human_labels(known, run, store) != UNLABELED
+    left_out = review.human_labels(known, run, store) != UNLABELED
     seen = np.array([one.image_id for one in store.held() if one.round == REVIEW_ROUND and one.action], dtype=np.uint64)
-    order = review.doubt(
-        found, use=None if signal is None else (signal,), leave_out=np.flatnonzero(labeled | np.isin(known.ids, seen))
-    ).order[:n]
+    left_out |= np.isin(known.ids, seen)
+    if within is not None:
+        left_out |= ~np.isin(np.arange(len(known)), within)
+    order = review.doubt(found, use=None if signal is None else (signal,), leave_out=np.flatnonzero(left_out)).order[:n]
     number = {one.name: one.class_id for one in store.classes.all() if one.merged_into is None}
     predicted, confidence = np.asarray(run.predicted())[order], np.asarray(run.confidence())[order]
     ids = known.ids[order]
@@ -67,5 +88,6 @@ def doubtful(store: LabelStore, pool: Pool, annotator: str, n: int, *, signal: s
 
 
 QUEUES.register("doubt", title="Doubtful pseudo-labels")(doubtful)
+QUEUES.register("coreset", title="Images of a coreset", of="the id of a coreset")(in_coreset)
 for _signal, _title in review.SIGNALS.items():
     QUEUES.register(f"doubt_{_signal}", title=_title)(functools.partial(doubtful, signal=_signal))

@@ -5,10 +5,12 @@ import re
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from semiprune_core import cli
 from semiprune_core.coresets import CoresetRequest, build_coreset
+from semiprune_core.embeddings.maps import MapSettings
 from semiprune_core.report import build_report, write_report
 from semiprune_core.results import PseudoRun
 from semiprune_core.workspace import Workspace
@@ -97,3 +99,82 @@ def test_the_command_writes_a_copy(project, tmp_path, capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out)["report"] == str(out)
     assert out.read_text("utf-8").startswith("<!doctype html>")
     assert np.all([path.read_bytes() == out.read_bytes() for path in project.exports_folder.glob("report-*.html")])
+
+
+def add_map(project):
+    points = np.random.default_rng(0).normal(size=(len(project.pool()), 2)).astype(np.float32)
+    points[3] = np.nan
+    settings = MapSettings(method="pca")
+    with project.draft("map", settings=settings.to_json(), inputs={"pool": project.pool().hash}, seed=0) as draft:
+        np.save(draft.path("points.npy"), points, allow_pickle=False)
+        draft.facts.update(n_images=len(points), n_placed=len(points) - 1)
+
+
+def paths_of(page):
+    seen = Seen(page)
+    return [attributes for tag, attributes in seen.tags if tag == "path"]
+
+
+def test_the_map_has_a_dot_for_every_placed_image_in_its_class_colour(project):
+    add_map(project)
+    paths = paths_of(build_report(project))
+    assert len(paths) == 4 and len({path["stroke"] for path in paths}) == 4
+    assert sum(path["d"].count("h0") for path in paths) == 59
+    assert "coloured by label" in build_report(project)
+
+
+def test_a_map_of_many_classes_is_coloured_by_score(project, monkeypatch):
+    add_map(project)
+    monkeypatch.setattr(PseudoRun, "class_names", tuple(f"class {n}" for n in range(11)))
+    page = build_report(project)
+    assert len(paths_of(page)) == 5 and "coloured by AUM" in page
+
+
+def test_a_large_map_is_thinned(project, monkeypatch):
+    add_map(project)
+    monkeypatch.setattr("semiprune_core.report.write.N_POINTS", 20)
+    page = build_report(project)
+    assert sum(path["d"].count("h0") for path in paths_of(page)) == 20
+    assert "20 of 59 images, drawn at random." in page
+
+
+TRIALS = [
+    ("full", 0.0, 0, 0.90),
+    ("full", 0.0, 1, 0.92),
+    ("random", 0.5, 0, 0.80),
+    ("random", 0.5, 1, 0.82),
+    ("semi_aum_cutoff", 0.5, 0, 0.85),
+    ("semi_aum_cutoff", 0.5, 1, 0.87),
+    ("random", 0.9, 0, 0.70),
+    ("semi_aum_cutoff", 0.9, 0, 0.60),
+]
+
+
+def add_evaluation(project, rows):
+    table = pd.DataFrame(rows, columns=["method", "pruning_ratio", "seed", "test_accuracy"])
+    with project.draft("evaluation", settings={}, inputs={"pool": project.pool().hash}) as draft:
+        table.to_parquet(draft.path("trials.parquet"))
+        draft.facts.update(truth="reference", methods={"random": "Random", "semi_aum_cutoff": "Semi-AUM+Cutoff"})
+
+
+def test_the_evaluation_is_a_table_with_the_best_in_bold(project):
+    add_evaluation(project, TRIALS)
+    page = build_report(project)
+    assert "<b>86.0% ± 1.4</b>" in page and "<b>70.0%</b>" in page  # the best at 50% and at 90%
+    assert "81.0% ± 1.4" in page and "<b>81.0%" not in page
+    assert "All images: 91.0% ± 1.4." in page and "their reference labels" in page
+    assert "With 90% pruned, Semi-AUM+Cutoff reaches 60.0%, a random choice of as many images 70.0%" in page
+
+
+def test_an_evaluation_of_nothing_but_the_full_data_is_no_error(project):
+    add_evaluation(project, TRIALS[:2])
+    assert "No training on a coreset has ended yet." in build_report(project)
+
+
+def test_every_method_is_listed_and_pictured(project):
+    for ratio in (0.3, 0.5, 0.6, 0.7, 0.8, 0.9):
+        build_coreset(project, CoresetRequest(method="random", pruning_ratio=ratio))
+    text = Seen(build_report(project)).text
+    assert "coreset-0002: Semi-AUM" in text and "coreset-0008: Random" in text
+    assert "coreset-0001: Semi-AUM" not in text  # listed, not pictured
+    assert "Random. " in text and "Semi-AUM+Cutoff. Nested" in text

@@ -333,7 +333,7 @@ class Deck extends LabelingElement {
   showEnd() {
     if (!this.round) return;
     const { queue } = this.data;
-    if (queue !== "drawn") {
+    if (queue !== "drawn" && (this.exhausted || AGAIN.includes(queue) || queue === "disputed")) {
       const none = { skipped: "No skipped images.", flagged: "No flagged images.", disputed: "No disagreements to settle." }[queue];
       this.word(this.line.length ? "That was the last one." : (none ?? "No images here."));
       return;
