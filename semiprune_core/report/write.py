@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import versions
 from semiprune_core.coresets import nesting
 from semiprune_core.embeddings.maps import maps_of
+from semiprune_core.evaluation import EvaluationRun
+from semiprune_core.evaluation_runs import unranked
+from semiprune_core.evaluation_view import Cell, view_of
 from semiprune_core.exporting.content import Content, open_content
 from semiprune_core.labeling import has_store, open_store
 from semiprune_core.labeling.agreement import agreement
@@ -49,7 +50,6 @@ COMPUTING = {
     "search": "searching the knobs",
     "evaluate": "evaluating",
 }
-FULL = "full"
 TRUTHS = {"reference": "their reference labels", "human": "people's labels", "pseudo": "pseudo-labels"}
 
 
@@ -289,55 +289,31 @@ def _evaluation(project: Project) -> str:
     artifact = project.latest("evaluation")
     if artifact is None:
         return draw.section("Evaluation", draw.paragraph("No coreset has been trained on and tested yet."))
-    trials, facts = pd.read_parquet(artifact.path("trials.parquet")), artifact.facts
-    whole, tried = trials[trials.method == FULL], trials[trials.method != FULL]
-    ratios = sorted(tried.pruning_ratio.unique())
-    cells = tried.groupby(["method", "pruning_ratio"]).test_accuracy.agg(["mean", "std", "count"])
+    trials, titles = EvaluationRun(artifact).trials(), artifact.facts["methods"]
+    view = view_of(trials, titles=titles, unranked=unranked(list(titles)))
+    if not view.cells:
+        return draw.section("Evaluation", draw.paragraph("No training on a coreset has ended yet."))
     rows, strong = [], set()
-    methods = list(dict.fromkeys(tried.method))
-    for at, method in enumerate(methods):
-        row = [facts.get("methods", {}).get(method, method)]
-        for column, ratio in enumerate(ratios, start=1):
-            here = cells.xs(ratio, level="pruning_ratio")
-            row.append(_spread(here.loc[method]) if method in here.index else "")
-            if method in here.index and len(here) > 1 and here["mean"].idxmax() == method:
-                strong.add((at, column))
-        rows.append(row)
-    words = [f"Test accuracy, mean and standard deviation over {_seeds(tried)}; the best of each ratio is bold."]
-    if len(whole):
-        words.append(f"All images: {_spread(whole.test_accuracy.agg(['mean', 'std', 'count']))}.")
-    words.append(f"Coresets were trained on with {TRUTHS.get(facts.get('truth'), 'the labels at hand')}.")
+    for at, method in enumerate(view.methods):
+        cells = [view.cell(method, ratio) for ratio in view.ratios]
+        rows.append([view.title(method), *("" if cell is None else _spread(cell) for cell in cells)])
+        strong |= {(at, column) for column, r in enumerate(view.ratios, 1) if view.marks(r).get(method) == "best"}
+    n_seeds = trials["seed"].nunique()
+    seeds = "one seed" if n_seeds == 1 else f"{n_seeds} seeds"
+    words = [f"Test accuracy, mean and standard deviation over {seeds}; the best of each ratio is bold."]
+    if view.full is not None:
+        words.append(f"All images: {_spread(view.full)}.")
+    words.append(f"Coresets were trained on with {TRUTHS.get(artifact.facts.get('truth'), 'the labels at hand')}.")
     return draw.section(
         "Evaluation",
-        draw.paragraph(evaluation_sentence(trials, facts)),
-        draw.table(["method", *(f"{ratio:.0%} pruned#" for ratio in ratios)], rows, strong=strong),
+        draw.paragraph(view.sentence()),
+        draw.table(["method", *(f"{ratio:.0%} pruned#" for ratio in view.ratios)], rows, strong=strong),
         draw.paragraph(" ".join(words), faint=True),
     )
 
 
-def evaluation_sentence(trials: pd.DataFrame, facts: Mapping[str, Any]) -> str:
-    """What came out, in plain words: the best method at the largest ratio, beside chance."""
-    tried = trials[trials.method != FULL]
-    if tried.empty:
-        return "No training on a coreset has ended yet."
-    ratio = tried.pruning_ratio.max()
-    means = tried[tried.pruning_ratio == ratio].groupby("method").test_accuracy.mean()
-    rivals = means.drop("random", errors="ignore")
-    best = (rivals if len(rivals) else means).idxmax()
-    said = f"With {ratio:.0%} pruned, {facts.get('methods', {}).get(best, best)} reaches {means[best]:.1%}"
-    if "random" in means.index and best != "random":
-        said += f", a random choice of as many images {means['random']:.1%}"
-    whole = trials[trials.method == FULL].test_accuracy
-    return said + (f"; all images reach {whole.mean():.1%}." if len(whole) else ".")
-
-
-def _spread(cell: pd.Series) -> str:
-    return f"{cell['mean']:.1%}" + (f" ± {100 * cell['std']:.1f}" if cell["count"] > 1 else "")
-
-
-def _seeds(trials: pd.DataFrame) -> str:
-    n = trials.seed.nunique()
-    return "one seed" if n == 1 else f"{n} seeds"
+def _spread(cell: Cell) -> str:
+    return f"{cell.mean:.1%}" + (f" ± {100 * cell.sd:.1f}" if cell.sd is not None else "")
 
 
 def _cost(project: Project, contents: list[Content]) -> str:
