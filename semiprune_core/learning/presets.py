@@ -34,7 +34,7 @@ PAPER_SUPERVISED = {  # architecture, epochs, batch size, weight decay
 }
 QUICK = {
     "net": "compact",
-    "epochs": 20,
+    "epochs": 28,
     "steps_per_epoch": 100,
     "batch_size": 64,
     "unlabeled_ratio": 3,
@@ -43,8 +43,7 @@ QUICK = {
     "distribution_alignment": "labels",
     "warm_up": 0.1,
     "n_ops": 2,
-    "strength": 0.5,
-    "cutout": 0.3,
+    "strength": 0.8,
 }
 """For short runs: milder strong views, a shorter average, twice the learning rate, a warm-up on labels alone, and class
 shares aligned with those of the (random) labeled subset."""
