@@ -30,7 +30,7 @@ STEPS: tuple[Step, ...] = (
     Step("map", "Map", "See the pool as a map of look-alikes.", "map", "pool"),
     Step("scores", "Scores", "Train once more and score every image by how hard it is.", "scores", "train"),
     Step("select", "Select", "Choose how much to prune, and how.", "coreset", "scores"),
-    Step("evaluate", "Evaluate", "Test the coreset against random and other methods.", "evaluation", "select"),
+    Step("evaluate", "Evaluate", "Test coresets against random and other methods.", "evaluation", "scores"),
     Step("export", "Export", "Hand the coreset over, with its proof.", None, "select"),
 )
 BY_KEY = {step.key: step for step in STEPS}

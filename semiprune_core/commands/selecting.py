@@ -206,6 +206,7 @@ def _configure_export(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--coreset", type=words, metavar="ID,...", help="default: the latest one")
     which.add_argument("--ratios", type=numbers, metavar="R,R,...", help="the latest coreset of each of these ratios")
+    parser.add_argument("--method", help="with --ratios: of this method (default: that of the latest coreset)")
     parser.add_argument(
         "--format", type=words, default=("csv",), metavar="F,...", help=f"some of {', '.join(FORMATS)} (default: csv)"
     )
@@ -220,7 +221,8 @@ def _export(args: argparse.Namespace, workspace: Workspace, console: Console) ->
     for name in args.format:
         options_for(name, options)  # every name and way is known before the first one is written
     if args.ratios:
-        runs = [_of_ratio(project, ratio) for ratio in args.ratios]
+        method = args.method or str(open_coreset(project).artifact.settings["method"])
+        runs = [_of_ratio(project, method, ratio) for ratio in args.ratios]
     else:
         runs = [open_coreset(project, one) for one in args.coreset or (None,)]
     made = [export_coreset(project, run, name, options, progress=console) for run in runs for name in args.format]
@@ -235,13 +237,13 @@ def _export(args: argparse.Namespace, workspace: Workspace, console: Console) ->
     return Outcome(value[0] if len(value) == 1 else {"exports": value, "nesting": nesting(runs)}, "\n".join(lines))
 
 
-def _of_ratio(project: Project, ratio: float) -> CoresetRun:
+def _of_ratio(project: Project, method: str, ratio: float) -> CoresetRun:
     for artifact in reversed(project.artifacts("coreset")):
-        if artifact.settings["pruning_ratio"] == ratio:
+        if artifact.settings["pruning_ratio"] == ratio and artifact.settings["method"] == method:
             return CoresetRun(artifact)
     raise MissingStepError(
-        f"Project '{project.name}' has no coreset at ratio {ratio:g} yet. Select one: "
-        f"semiprune select {project.name} --ratios {ratio:g}"
+        f"Project '{project.name}' has no coreset of {method} at ratio {ratio:g} yet. Select one: "
+        f"semiprune select {project.name} --method {method} --ratios {ratio:g}"
     )
 
 

@@ -42,6 +42,16 @@ def test_several_ratios_at_once_are_nested_where_the_selector_allows_it(run):
     assert (code, len(said["exports"])) == (0, 4)
 
 
+def test_ratios_are_those_of_one_method(run, select):
+    wanted = select(0.5, method="semi_aum_cutoff")
+    select(0.5, method="random")
+    code, said = run("export", "test", "--ratios", "0.5", "--method", "semi_aum_cutoff")
+    assert (code, said["coreset"]) == (0, wanted.artifact.id)
+    select(0.9, method="semi_aum_cutoff")
+    code, said = run("export", "test", "--ratios", "0.5,0.9")  # the method of the latest coreset
+    assert [one["coreset"] for one in said["exports"]][0] == wanted.artifact.id
+
+
 def test_a_selector_that_draws_anew_says_so(run, select):
     code, said = run("select", "test", "--method", "semi_dual_beta", "--ratios", "0.3,0.9,0.5")
     assert code == 0 and "chooses anew for each ratio" in said["nesting"]
@@ -86,7 +96,7 @@ def test_export_writes_the_latest_coreset_and_verify_proves_it(run, project, sel
     "words, said",
     [
         (("--format", "cvs"), "Did you mean 'csv'"),
-        (("--ratios", "0.25"), "no coreset at ratio 0.25"),
+        (("--ratios", "0.25"), "no coreset of semi_aum_cutoff at ratio 0.25"),
         (("--coreset", "scores-0001"), "is not a coreset"),
         (("--format", "imagefolder", "--images", "reference"), "reference"),
     ],
