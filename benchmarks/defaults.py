@@ -1,0 +1,172 @@
+"""Which knobs help without a search: test accuracy of many knobs on several pools, sizes and ratios.
+
+    .venv/bin/python benchmarks/defaults.py --dataset fashion|FILE.npz --n 6000 [--seeds 3] [--ratios 0.7,0.9] [--small]
+
+For one pool: a random tenth is labeled, FixMatch (``quick``) gives pseudo-labels, a dynamics run gives scores; then a
+net is trained from scratch with true labels on the coreset of every knob and seed, and tested. Each row goes to
+``results/defaults_<dataset>_<n>.csv`` as soon as it is there; a repeated run goes on where the last one ended. The last
+line is JSON: per method and ratio the mean gain over Random of every knob, in points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from common import RESULTS
+from image_data import Data, open_data
+
+from semiprune_core.learning.presets import ssl_preset, supervised_preset
+from semiprune_core.learning.settings import SSLSettings, SupervisedSettings
+from semiprune_core.learning.ssl_run import train_ssl
+from semiprune_core.learning.supervised_run import MemoryRecorder, train_supervised
+from semiprune_core.methods import select_coreset
+from semiprune_core.progress import Collected
+from semiprune_core.records import Evidence
+from semiprune_core.scores import ScoreSettings, compute_scores
+
+CUTOFFS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6)
+C_DS = (1.0, 2.0, 3.0, 5.0, 8.0)
+FIELDS = ("dataset", "n", "epochs", "method", "knob", "pruning_ratio", "seed", "test_accuracy", "wrong", "minutes")
+
+
+def prepare(data: Data, settings: SupervisedSettings, ssl: SSLSettings, work: Path) -> dict[str, np.ndarray]:
+    """Pseudo-labels and scores of a pool, kept in ``work``."""
+    path = work / f"{data.name}_{len(data.labels)}_{settings.epochs}.npz"
+    if path.exists():
+        with np.load(path) as file:
+            return dict(file)
+    labeled = np.random.default_rng(1).permutation(len(data.labels))[: len(data.labels) // 10]
+    given = np.full(len(data.labels), -1)
+    given[labeled] = data.labels[labeled]
+    found = train_ssl(data.images, given, class_names=data.class_names, settings=ssl, seed=0, progress=Collected())
+    pseudo = np.where(given >= 0, given, found.predicted)
+    recorder = MemoryRecorder()
+    train_supervised(
+        data.images,
+        pseudo,
+        n_classes=data.n_classes,
+        settings=settings,
+        seed=0,
+        progress=Collected(),
+        record=recorder,
+    )
+    arrays = {"pseudo": pseudo, "human": given >= 0}
+    for t in sorted({min(t, settings.epochs) for t in (15, settings.epochs)}):
+        table = compute_scores(recorder.trajectory(), settings=ScoreSettings(window=min(10, t), dual_epochs=t))
+        arrays |= {f"dual_{t}": table["dual"], f"mean_prob_{t}": table.evidence().mean_prob}
+        arrays |= {name: table[name] for name in ("aum", "el2n", "forgetting")}
+    work.mkdir(parents=True, exist_ok=True)
+    np.savez(path, **arrays)
+    return arrays
+
+
+def candidates(arrays: dict[str, np.ndarray], ratio: float) -> list[tuple[str, str, dict[str, Any], int | None]]:
+    """(method, name of the knob, the knob, T) for every coreset to be tried at a ratio."""
+    found: list[tuple[str, str, dict[str, Any], int | None]] = [("random", "", {}, None)]
+    found += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}, None) for c in CUTOFFS if c <= ratio]
+    for name in arrays:
+        if name.startswith("dual_"):
+            t = int(name.removeprefix("dual_"))
+            found += [("semi_dual_beta", f"T={t} c_D={c:g}", {"c_d": c}, t) for c in C_DS]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", default="fashion")
+    parser.add_argument("--n", type=int, default=6000)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--ratios", default="0.9,0.8,0.7,0.5,0.3")
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--work", type=Path, default=Path("/tmp/semiprune-defaults"))
+    parser.add_argument("--small", action="store_true", help="600 images, 2 epochs, 1 seed; results are not kept")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    n, epochs, seeds = (600, 2, 1) if args.small else (args.n, args.epochs, args.seeds)
+    data = open_data(args.dataset, n, n_test=200 if args.small else None)
+    settings = supervised_preset("quick", epochs=epochs)
+    arrays = prepare(data, settings, ssl_preset("quick", **({"epochs": 1} if args.small else {})), args.work)
+    out = (args.work if args.small else RESULTS) / f"defaults_{data.name}_{len(data.labels)}.csv"
+    rows = _read(out)
+    done = {(row["method"], row["knob"], row["pruning_ratio"], row["seed"]) for row in rows}
+    wrong = arrays["pseudo"] != data.labels
+    for seed in range(seeds):
+        for ratio in map(float, args.ratios.split(",")):
+            for method, name, knobs, t in candidates(arrays, ratio):
+                if (method, name, str(ratio), str(seed)) in done:
+                    continue
+                started = time.perf_counter()
+                evidence = _evidence(arrays, t)
+                kept = select_coreset(evidence, method, pruning_ratio=ratio, seed=seed, **knobs).indices
+                halvings = (ratio >= 0.8) + (ratio >= 0.9)
+                result = train_supervised(
+                    data.images[kept],
+                    data.labels[kept],
+                    n_classes=data.n_classes,
+                    settings=dataclasses.replace(settings, batch_size=settings.batch_size >> halvings),
+                    seed=seed,
+                    progress=Collected(),
+                    eval_images=data.test_images,
+                    eval_labels=data.test_labels,
+                )
+                assert result.accuracy is not None
+                accuracy, minutes = result.accuracy.value, (time.perf_counter() - started) / 60
+                row = (data.name, len(data.labels), epochs, method, name, ratio, seed, round(accuracy, 4))
+                row = (*row, round(float(wrong[kept].mean()), 4), round(minutes, 2))
+                _append(out, row)
+                print(*row, f"load {os.getloadavg()[0]:.1f}", flush=True)
+    print(json.dumps(_gains(_read(out))))
+
+
+def _evidence(arrays: dict[str, np.ndarray], t: int | None) -> Evidence:
+    scores = {name: arrays[name] for name in ("aum", "el2n", "forgetting")}
+    mean_prob = None
+    if t is not None:
+        scores["dual"], mean_prob = arrays[f"dual_{t}"], arrays[f"mean_prob_{t}"]
+    return Evidence(len(arrays["pseudo"]), scores, mean_prob, labels=arrays["pseudo"], human_mask=arrays["human"])
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _append(path: Path, row: tuple[Any, ...]) -> None:
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.writer(file)
+        if new:
+            writer.writerow(FIELDS)
+        writer.writerow(row)
+
+
+def _gains(rows: list[dict[str, str]]) -> dict[str, Any]:
+    """Mean over the seeds of the difference to Random of the same seed, in points, and its standard deviation."""
+    by_cell: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        key = f"{row['method']} {row['knob']}".strip()
+        by_cell.setdefault((row["pruning_ratio"], key), {})[row["seed"]] = float(row["test_accuracy"])
+    found: dict[str, Any] = {}
+    for (ratio, key), by_seed in by_cell.items():
+        base = by_cell[ratio, "random"]
+        gains = [100 * (value - base[seed]) for seed, value in by_seed.items() if seed in base]
+        shown = [round(float(np.mean(gains)), 2), round(float(np.std(gains, ddof=1)), 2) if len(gains) > 1 else None]
+        mean = round(100 * float(np.mean(list(base.values()))), 2)
+        found.setdefault(ratio, {})[key] = mean if key == "random" else shown
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""The paper's comparison at a size that two cores can finish: all methods, five ratios, several seeds.
+
+    .venv/bin/python benchmarks/paper.py --dataset fashion|cifar10|FILE.npz [--variant standard|corrupt|longtail]
+        [--scale small|medium|full] [--seeds 3] [--methods A,B] [--ratios R,R] [--home DIR] [--small]
+
+It walks the product's own line: import (with the variant), a random tenth labeled from the reference labels, FixMatch,
+the dynamics run, every method's own evidence, and the evaluation job. The project stays in ``--home``, so that a
+repeated call goes on where the last one ended. ``results/paper_<dataset>_<variant>.csv`` holds one row per training,
+``results/paper_<dataset>_<variant>.json`` the machine, the versions, the settings and the minutes of each stage; the
+last line printed is JSON with the mean gain over Random in points. ``cifar10`` needs ``--data FILE.npz``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from common import RESULTS, write_result
+from image_data import open_data
+
+from semiprune_core import jobs
+from semiprune_core.dynamics import submit_dynamics
+from semiprune_core.evaluation import EvaluationRun, EvaluationSettings, submit_evaluation
+from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.labeling import open_store
+from semiprune_core.labeling.exchange import take_reference
+from semiprune_core.learning.presets import ssl_preset
+from semiprune_core.learning.training import TrainSettings, start_training
+from semiprune_core.methods import METHODS
+from semiprune_core.progress import Collected
+from semiprune_core.sources.base import SourceSpec
+from semiprune_core.workspace import Project, Workspace
+
+SCALES = {"small": 6_000, "medium": 20_000, "full": None}
+VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
+    "standard": (),
+    "corrupt": ({"name": "corrupt", "share": 0.3},),
+    "longtail": ({"name": "longtail", "factor": 0.1},),
+}
+RATIOS = "0.3,0.5,0.7,0.8,0.9"
+
+
+@dataclass
+class Stages:
+    """How long each stage took, over all calls for one project."""
+
+    project: Project
+
+    @property
+    def path(self) -> Path:
+        return self.project.folder / "paper_minutes.json"
+
+    def minutes(self) -> dict[str, float]:
+        return json.loads(self.path.read_text()) if self.path.exists() else {}
+
+    def run(self, name: str, done: bool, work: Callable[[], object]) -> None:
+        if done:
+            return
+        started = time.perf_counter()
+        work()
+        taken = (time.perf_counter() - started) / 60
+        found = self.minutes()
+        found[name] = round(found.get(name, 0) + taken, 2)
+        self.path.write_text(json.dumps(found))
+        print(f"{name}: {taken:.1f} min, load {os.getloadavg()[0]:.1f}", flush=True)
+
+
+def open_project(args: argparse.Namespace, n_images: int | None) -> Project:
+    """The project of this comparison, with its pool imported."""
+    workspace = Workspace.open(args.home)
+    name = f"{args.dataset}-{args.variant}-{n_images or 'all'}"
+    project = workspace.project(name) if name in workspace else workspace.create(name, name=name)
+    if not project.has_pool():
+        data = open_data(args.data or args.dataset, n_images, n_test=300 if args.small else None)
+        path = project.folder / "source.npz"
+        split = np.repeat(["pool", "test"], [len(data.labels), len(data.test_labels)])
+        np.savez(
+            path,
+            images=np.concatenate([data.images, data.test_images]),
+            labels=np.concatenate([data.labels, data.test_labels]),
+            class_names=np.array(data.class_names),
+            split=split,
+        )
+        spec = SourceSpec("npz", str(path), variants=VARIANTS[args.variant])
+        import_source(project, ImportSettings(source=spec.to_json()), Collected())
+        path.unlink()
+    return workspace.project(name)
+
+
+def label_a_tenth(project: Project) -> None:
+    store, pool = open_store(project), project.pool()
+    if store.drawings.latest() is None:
+        store.drawings.draw(
+            pool_hash=pool.hash, ids=pool.ids, duplicate_of=pool.duplicate_of, fraction=0.1, seed=0, annotator="paper"
+        )
+        take_reference(store, pool)
+
+
+def finish_job(project: Project, kind: str, submit: Callable[[], jobs.Job]) -> None:
+    """Run a job in this process, or go on with one that an earlier call left unfinished."""
+    unfinished = [job for job in jobs.list_jobs(project, kind) if job.status().state not in (jobs.DONE, jobs.FAILED)]
+    job = unfinished[0] if unfinished else submit()
+    if unfinished and job.status().state not in (jobs.QUEUED, jobs.RUNNING):
+        job.resume()
+    status = jobs.wait(job)
+    if status.state != jobs.DONE:
+        raise SystemExit(f"{job.title}: {status.state}. {status.message or ''}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", default="fashion")
+    parser.add_argument("--data", help="the file of a data set that is not 'fashion'")
+    parser.add_argument("--variant", choices=tuple(VARIANTS), default="standard")
+    parser.add_argument("--scale", choices=tuple(SCALES), default="small")
+    parser.add_argument("--n", type=int, help="so many images instead of the scale's")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--ratios", default=RATIOS)
+    parser.add_argument("--algorithm", default="fixmatch")
+    parser.add_argument("--ssl", default="{}", help="changes to the SSL preset, as JSON")
+    parser.add_argument("--home", type=Path, default=Path("paper-runs"))
+    parser.add_argument("--small", action="store_true", help="400 images and 2 epochs; results are not kept")
+    args = parser.parse_args()
+    n_images = 400 if args.small else args.n or SCALES[args.scale]
+    short = {"epochs": 2} if args.small else {}
+    project = open_project(args, n_images)
+    stages = Stages(project)
+    label_a_tenth(project)
+    ssl = ssl_preset("quick", args.algorithm, **json.loads(args.ssl), **short)
+    settings = TrainSettings(ssl=ssl.to_json(), preset="quick", seed=0)
+    stages.run(
+        "pseudo-labels",
+        project.latest("pseudo") is not None,
+        lambda: finish_job(project, "ssl", lambda: start_training(project, settings)),
+    )
+    stages.run(
+        "dynamics",
+        project.latest("scores") is not None,
+        lambda: finish_job(project, "dynamics", lambda: submit_dynamics(project, preset="quick", **short)),
+    )
+    wanted = EvaluationSettings(
+        methods=tuple(args.methods.split(",")),
+        ratios=tuple(map(float, args.ratios.split(","))),
+        seeds=tuple(range(1 if args.small else args.seeds)),
+        preset="quick",
+        epochs=2 if args.small else None,
+    )
+    known = next((one for one in project.artifacts("evaluation") if dict(one.settings) == wanted.to_json()), None)
+    stages.run(
+        "evaluation",
+        known is not None,
+        lambda: finish_job(project, "evaluate", lambda: submit_evaluation(project, wanted)),
+    )
+    artifact = known or project.latest("evaluation")
+    assert artifact is not None
+    keep(args, project, EvaluationRun(artifact), ssl.to_json(), stages.minutes())
+
+
+def keep(
+    args: argparse.Namespace, project: Project, run: EvaluationRun, ssl: dict[str, Any], minutes: dict[str, float]
+) -> None:
+    table = run.trials()
+    name = f"paper_{Path(args.dataset).stem}_{args.variant}"
+    frame = pd.DataFrame({"dataset": args.dataset, "variant": args.variant}, index=table.index).join(
+        table[["method", "pruning_ratio", "seed", "test_accuracy", "minutes", "n_train", "knobs"]]
+    )
+    pseudo = project.latest("pseudo")
+    assert pseudo is not None
+    facts = {
+        "dataset": args.dataset,
+        "variant": args.variant,
+        "n_pool": len(project.pool()),
+        "n_test": len(project.test_set()),
+        "n_labeled": pseudo.facts["n_human"],
+        "ssl": ssl,
+        "pseudo_label_accuracy": _right(project, np.load(pseudo.path("labels.npy"))),
+        "stage_minutes": minutes,
+        "threads": torch.get_num_threads(),
+        "gain_over_random_points": _gains(table),
+    }
+    if not args.small:
+        RESULTS.mkdir(exist_ok=True)
+        frame.to_csv(RESULTS / f"{name}.csv", index=False)
+        write_result(name, facts, {"evaluation": dict(run.artifact.settings), "facts": dict(run.artifact.facts)})
+    print(json.dumps(facts["gain_over_random_points"]))
+
+
+def _right(project: Project, labels: np.ndarray) -> float:
+    return round(float((labels == project.pool().reference_labels).mean()), 4)
+
+
+def _gains(table: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Mean over the seeds of the difference to Random of the same seed, in points, by method and ratio."""
+    pruned = table[table["method"] != "full"]
+    wide = pruned.pivot(index=["pruning_ratio", "seed"], columns="method", values="test_accuracy")
+    if "random" not in wide:
+        return {}
+    means = 100 * wide.sub(wide["random"], axis=0).groupby("pruning_ratio").mean()
+    return {str(method): {f"{r:g}": round(float(v), 2) for r, v in means[method].items()} for method in means}
+
+
+if __name__ == "__main__":
+    main()
