@@ -536,9 +536,7 @@ class LabelingElement {
       cell.classList.toggle("few", n < 4);
       cell.title = n < 4 ? "Fewer than 4 labels" : "";
     }
-    const elsewhere = this.data.queue.startsWith("coreset:"); // the page says how far a coreset is, not the drawing
-    for (const part of [".count", ".bar", ".pace"]) this.find(part).style.visibility = elsewhere ? "hidden" : "";
-    if (!this.progress || elsewhere) return;
+    if (!this.progress) return;
     const { n_drawn: all, labeled, skipped, disputed, per_minute: pace } = this.progress;
     const { queue } = this.data, elsewhere = queue !== "drawn";
     this.find(".bar").style.visibility = elsewhere ? "hidden" : "";
