@@ -39,12 +39,12 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/ruff format --check .
 
 test: $(INSTALLED_DEV) tools lint
-	$(BIN)/python -m pytest -m "not browser and not fault and not slow" -n 2 $(TEST_ARGS)
-	$(BIN)/python -m pytest -m "browser or fault or slow" $(TEST_ARGS)
+	$(BIN)/python -m pytest -m "not browser and not fault" -n 2 $(TEST_ARGS)
+	$(BIN)/python -m pytest -m "browser or fault" $(TEST_ARGS)
 
 test-full: $(INSTALLED_DEV) tools lint
-	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "not browser and not fault and not slow" -n 2 $(TEST_ARGS)
-	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "browser or fault or slow" $(TEST_ARGS)
+	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "not browser and not fault" -n 2 $(TEST_ARGS)
+	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "browser or fault" $(TEST_ARGS)
 
 demo-pool: $(INSTALLED)
 	$(BIN)/python assets/make_demo_pool.py
