@@ -100,7 +100,7 @@ def default_knobs(method: str, n_images: int, pruning_ratio: float, n_epochs: in
     why = (
         "The median of the paper's values for pools and runs of this size."
         if like_paper
-        else "Careful values for a small pool or a short run; the paper tuned its own on larger ones."
+        else "Unproven for a small pool or a short run: these can be worse than Random. Search or evaluate first."
     )
     if method in BY_CUTOFF:
         if like_paper:
