@@ -95,12 +95,21 @@ class DeckPage:
     def open(self) -> DeckPage:
         self.page.goto(f"{self.studio.url}/label?project={self.project.name}")
         self.ready()
+        self.decoded()
         return self
 
     def ready(self) -> str:
         """Wait for a picture; returns its id."""
         self.page.wait_for_selector(".stage[data-image]:not([data-image=''])", timeout=PATIENCE * 1000)
         return self.shown()
+
+    def decoded(self, n: int = 10) -> None:
+        """Wait for the next ``n`` pictures: a key on one that has not come yet labels nothing."""
+        ready = (
+            "(root, n) => root.studio.line.slice(root.studio.at, root.studio.at + n)"
+            ".every((card) => card.ready || card.broken)"
+        )
+        wait_until(lambda: self.page.locator(".labeling").evaluate(ready, n), f"{n} pictures to be decoded")
 
     def shown(self) -> str:
         return self.page.locator(".stage").get_attribute("data-image") or ""

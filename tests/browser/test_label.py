@@ -39,7 +39,7 @@ def seen_and_pressed(deck, keys, pause):
     """Press keys one after the other; the images that were in view at each."""
     seen = []
     for key in keys:
-        seen.append(deck.shown())
+        seen.append(deck.ready())
         deck.press(key)
         time.sleep(pause)
     return seen
