@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import dataclasses
 import json
 import os
 import time
@@ -33,8 +32,9 @@ from semiprune_core.progress import Collected
 from semiprune_core.records import Evidence
 from semiprune_core.scores import ScoreSettings, compute_scores
 
-CUTOFFS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6)
-C_DS = (1.0, 2.0, 3.0, 5.0, 8.0)
+CUTOFFS = {0.3: (0.0, 0.1), 0.5: (0.0, 0.1, 0.2), 0.7: (0.1, 0.2, 0.4), 0.8: (0.1, 0.2, 0.3), 0.9: (0.3, 0.4, 0.5)}
+"""By ratio; wider grids on one pool and seed had shown where to look."""
+C_DS = (2.0, 3.0, 5.0)
 FIELDS = ("dataset", "n", "epochs", "method", "knob", "pruning_ratio", "seed", "test_accuracy", "wrong", "minutes")
 
 
@@ -60,10 +60,10 @@ def prepare(data: Data, settings: SupervisedSettings, ssl: SSLSettings, work: Pa
         record=recorder,
     )
     arrays = {"pseudo": pseudo, "human": given >= 0}
-    for t in sorted({min(t, settings.epochs) for t in (15, settings.epochs)}):
-        table = compute_scores(recorder.trajectory(), settings=ScoreSettings(window=min(10, t), dual_epochs=t))
-        arrays |= {f"dual_{t}": table["dual"], f"mean_prob_{t}": table.evidence().mean_prob}
-        arrays |= {name: table[name] for name in ("aum", "el2n", "forgetting")}
+    t = settings.epochs
+    table = compute_scores(recorder.trajectory(), settings=ScoreSettings(window=min(10, t), dual_epochs=t))
+    arrays |= {f"dual_{t}": table["dual"], f"mean_prob_{t}": table.evidence().mean_prob}
+    arrays |= {name: table[name] for name in ("aum", "el2n", "forgetting")}
     work.mkdir(parents=True, exist_ok=True)
     np.savez(path, **arrays)
     return arrays
@@ -72,12 +72,9 @@ def prepare(data: Data, settings: SupervisedSettings, ssl: SSLSettings, work: Pa
 def candidates(arrays: dict[str, np.ndarray], ratio: float) -> list[tuple[str, str, dict[str, Any], int | None]]:
     """(method, name of the knob, the knob, T) for every coreset to be tried at a ratio."""
     found: list[tuple[str, str, dict[str, Any], int | None]] = [("random", "", {}, None)]
-    found += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}, None) for c in CUTOFFS if c <= ratio]
-    for name in arrays:
-        if name.startswith("dual_"):
-            t = int(name.removeprefix("dual_"))
-            found += [("semi_dual_beta", f"T={t} c_D={c:g}", {"c_d": c}, t) for c in C_DS]
-    return found
+    found += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}, None) for c in CUTOFFS[ratio]]
+    t = max(int(name.removeprefix("dual_")) for name in arrays if name.startswith("dual_"))
+    return found + [("semi_dual_beta", f"T={t} c_D={c:g}", {"c_d": c}, t) for c in C_DS]
 
 
 def main() -> None:
@@ -108,12 +105,11 @@ def main() -> None:
                 started = time.perf_counter()
                 evidence = _evidence(arrays, t)
                 kept = select_coreset(evidence, method, pruning_ratio=ratio, seed=seed, **knobs).indices
-                halvings = (ratio >= 0.8) + (ratio >= 0.9)
                 result = train_supervised(
                     data.images[kept],
                     data.labels[kept],
                     n_classes=data.n_classes,
-                    settings=dataclasses.replace(settings, batch_size=settings.batch_size >> halvings),
+                    settings=settings.for_coreset(ratio),
                     seed=seed,
                     progress=Collected(),
                     eval_images=data.test_images,

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from semiprune_core import jobs
@@ -20,7 +21,6 @@ from semiprune_core.jobs import Job
 from semiprune_core.learning import training
 from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
 from semiprune_core.methods import METHODS
-from semiprune_core.records import coreset_size
 from semiprune_core.workspace import Project
 
 TRUTHS = {
@@ -114,12 +114,9 @@ def expected_minutes(project: Project, settings: EvaluationSettings, n_images: i
     pace = seconds_per_image(project, settings.preset)
     if pace is None:
         return None
-    seen = sum(coreset_size(n_images, ratio) for _, ratio, _ in planned(settings)) * epochs_of(settings)
+    training = settings.supervised()
+    seen = sum(training.images_seen(n_images, ratio) for _, ratio, _ in planned(settings))
     return pace * seen / 60
-
-
-def epochs_of(settings: EvaluationSettings) -> int:
-    return settings.supervised().epochs
 
 
 def seconds_per_image(project: Project, preset: str) -> float | None:
@@ -129,7 +126,8 @@ def seconds_per_image(project: Project, preset: str) -> float | None:
         if one.preset == preset and preset in SUPERVISED_PRESETS:
             trials = one.trials()
             trained = trials[(trials["minutes"] > 0) & (trials["n_train"] > 0)]
-            epochs = one.epochs or supervised_preset(preset).epochs
+            schedule = supervised_preset(preset, **({"epochs": one.epochs} if one.epochs else {}))
+            epochs = np.array([schedule.for_coreset(ratio).epochs for ratio in trained["pruning_ratio"]])
             found += (60 * trained["minutes"] / (trained["n_train"] * epochs)).tolist()
     if found:
         return float(statistics.median(found))

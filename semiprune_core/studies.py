@@ -29,7 +29,7 @@ from semiprune_core.learning.presets import ssl_preset, supervised_preset
 from semiprune_core.learning.settings import SSLSettings, SupervisedSettings
 from semiprune_core.learning.training import keep_snapshot
 from semiprune_core.methods import METHODS
-from semiprune_core.records import UNLABELED, IntArray, coreset_size
+from semiprune_core.records import UNLABELED, IntArray
 from semiprune_core.settings import Settings
 from semiprune_core.trials import BOOK, TrialBook
 from semiprune_core.workspace import Project
@@ -134,7 +134,7 @@ class Cost:
 
 def cost_of(settings: BudgetSettings, n_images: int) -> Cost:
     ssl, training = settings.semi_supervised(), settings.supervised()
-    coresets = sum(coreset_size(n_images, ratio) for ratio in settings.ratios) * len(settings.seeds) * training.epochs
+    coresets = sum(training.images_seen(n_images, ratio) for ratio in settings.ratios) * len(settings.seeds)
     return Cost(
         ssl=ssl.n_steps * ssl.batch_size * (1 + 2 * ssl.unlabeled_ratio),  # a weak and a strong view of each
         dynamics=n_images * training.epochs,

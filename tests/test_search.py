@@ -137,9 +137,9 @@ def test_unknown_names_are_refused_with_the_known_ones():
 
 
 def test_cheap_is_a_third_of_the_schedule():
-    assert SearchSettings().supervised().epochs == 10 and "cheap" in SearchSettings().in_words
+    assert SearchSettings().supervised().epochs == 15 and "cheap" in SearchSettings().in_words
     assert SearchSettings(cheap=False).supervised().epochs == 30
-    assert SearchSettings(training={"epochs": 4}).supervised().epochs == 3
+    assert SearchSettings(training={"epochs": 5}).supervised().epochs == 3
 
 
 def test_the_best_value_is_compared_with_random_in_pairs():
@@ -266,4 +266,4 @@ def test_what_cannot_be_searched_is_refused_before_it_is_queued(project, workspa
 
 def test_the_plan_counts_images_over_all_epochs(project):
     plan = search.plan_search(project, SearchSettings(ratios=(0.5,), seeds=(0,), training={"epochs": 9}))
-    assert plan.n_trials == 7 and plan.n_images == 7 * 54 * 3 and plan.seconds is None
+    assert plan.n_trials == 7 and plan.n_images == 7 * 54 * 8 and plan.seconds is None

@@ -12,7 +12,6 @@ from semiprune_core.errors import SemiPruneError
 from semiprune_core.evaluation import EvaluationSettings, Ground, submit_evaluation
 from semiprune_core.evaluation_runs import (
     MethodChoice,
-    epochs_of,
     expected_minutes,
     ground_sentence,
     grounds_of,
@@ -108,7 +107,8 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
             supervised_preset(str(preset)).epochs,
             key=f"evaluate_epochs_{preset}",
             width=120,
-            help="Passes over a coreset. The last one counts, never the best: nobody would know which that is.",
+            help="Passes over the whole pool; the short presets pass up to three times as often over small coresets. "
+            "The last pass counts, never the best: nobody would know which that is.",
         )
         truth = truths[0]
         if len(truths) > 1:
@@ -168,7 +168,7 @@ def start_panel(project: Project, settings: EvaluationSettings, ground: Ground, 
         n, minutes = len(planned(settings)), expected_minutes(project, settings, len(ground.chosen_from))
         with st.container(horizontal=True, gap="medium"):
             st.metric("Trainings", f"{n:,}")
-            st.metric("Epochs each", f"{epochs_of(settings):,}")
+            st.metric("Epochs each", settings.supervised().epochs_at(ratio for _, ratio, _ in planned(settings)))
             st.metric("Takes about", duration(60 * minutes) if minutes is not None else "not known")
         st.caption(time_words(minutes))
         if minutes is not None and minutes > LONG_MINUTES:

@@ -73,7 +73,7 @@ def _form(project: Project, scores: ScoreRun) -> None:
             default=CHEAP if on_cpu else FULL,
             required=True,
             key="search_length",
-            help="Cheap trains for a third of the epochs: enough to compare values, too few for their real accuracy.",
+            help="Cheap trains for half of the epochs: enough to compare values, too few for their real accuracy.",
         )
         start = st.selectbox(
             "Start from",

@@ -33,7 +33,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=2, metavar="K", help="trainings per value (default: 2)")
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--full", action="store_true", help="the whole schedule; default on a GPU")
-    length.add_argument("--cheap", action="store_true", help="a third of the schedule; default on a CPU")
+    length.add_argument("--cheap", action="store_true", help="half of the schedule; default on a CPU")
     parser.add_argument("--preset", help=f"{', '.join(SUPERVISED_PRESETS)} (default: as the dynamics run)")
     parser.add_argument("--epochs", type=int, help="of the whole schedule, instead of the preset's")
     parser.add_argument(

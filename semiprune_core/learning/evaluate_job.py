@@ -36,7 +36,7 @@ from semiprune_core.learning.trial_run import Workbench
 from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress
-from semiprune_core.records import BoolArray, Evidence, IntArray, coreset_size
+from semiprune_core.records import BoolArray, Evidence, IntArray
 from semiprune_core.results import ScoreRun, latest_scores
 from semiprune_core.selection.options import take_evidence
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
@@ -116,7 +116,7 @@ def _workbench(
         progress=context,
         device=str(choose_device(context.device)),
         n_trials=len(trials),
-        total=sum(coreset_size(n_left, trial.pruning_ratio) for trial in trials) * training.epochs,
+        total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
     )
 
 

@@ -56,6 +56,11 @@ QUICK_OPTIONS: dict[str, dict[str, Any]] = {
 }
 """What each algorithm changes of its own settings in a short run."""
 
+STRETCH = 3.0
+"""A schedule that is just long enough for the whole pool leaves a tenth of it half trained, and that speaks for easy
+images: on 600 of 6,000 Fashion-MNIST images 30 epochs gave Random 78.1% and Semi-DUAL+Beta 75.4%, 90 epochs 81.9% and
+82.6% (one seed). The paper trains for 200 epochs at every ratio."""
+
 SSL_PRESETS: Registry[dict[str, Any]] = Registry("SSL preset")
 SUPERVISED_PRESETS: Registry[SupervisedSettings] = Registry("training preset")
 
@@ -63,9 +68,9 @@ SSL_PRESETS.register("quick", title="Quick", about="A CPU and minutes; tuned for
 SSL_PRESETS.register("standard", title="Standard", about="One GPU, an hour or two; the paper's recipe, shorter.")(
     {"net": "wrn_28_2", "epochs": 30, "batch_size": 64, "unlabeled_ratio": 7, "n_ops": 3}
 )
-SUPERVISED_PRESETS.register("quick", title="Quick", about="A CPU and minutes.")(SupervisedSettings())
+SUPERVISED_PRESETS.register("quick", title="Quick", about="A CPU and minutes.")(SupervisedSettings(stretch=STRETCH))
 SUPERVISED_PRESETS.register("standard", title="Standard", about="One GPU; the paper's small-image recipe, shorter.")(
-    SupervisedSettings(net="resnet18_cifar", epochs=60, checkpoint_every=1000)
+    SupervisedSettings(net="resnet18_cifar", epochs=60, stretch=STRETCH, checkpoint_every=1000)
 )
 for _name, (_net, _epochs, _batch, _ratio, _decay) in PAPER_SSL.items():
     SSL_PRESETS.register(f"paper:{_name}", title=f"Paper: {_name}", about="As in the paper; a GPU and hours to days.")(

@@ -16,7 +16,7 @@ from semiprune_core.learning.training import check_pool
 from semiprune_core.learning.trial_run import Workbench
 from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.pool import Pool
-from semiprune_core.records import Evidence, IntArray, coreset_size
+from semiprune_core.records import Evidence, IntArray
 from semiprune_core.results import PseudoRun, ScoreRun, made_from
 from semiprune_core.scores import ScoreSettings, ScoreTable
 from semiprune_core.scoring import rescored, trajectories_of
@@ -118,7 +118,7 @@ def _workbench(
         progress=context,
         device=str(choose_device(context.device)),
         n_trials=len(trials),
-        total=sum(coreset_size(n_left, trial.pruning_ratio) for trial in trials) * training.epochs,
+        total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
     )
 
 

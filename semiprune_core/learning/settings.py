@@ -6,11 +6,13 @@ pass over the pool; a supervised epoch is exactly one pass over the images.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.learning.ssl import ALGORITHMS, Algorithm
+from semiprune_core.records import coreset_size
 from semiprune_core.settings import Settings
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
@@ -113,7 +115,36 @@ class SupervisedSettings(TrainingSettings):
     schedule: str = "cosine"
     nesterov: bool = False
     decay_norms: bool = True
+    stretch: float = 1.0
+    """A coreset of a share s of the pool is trained for 1/s times the epochs, but at most so many times as many."""
 
     def check(self) -> None:
         super().check()
         check_choice("schedule", self.schedule, ("cosine", "step"))
+        check_range("stretch", self.stretch, low=1)
+
+    def for_coreset(self, pruning_ratio: float) -> SupervisedSettings:
+        """The settings for a coreset: the batch is halved from ratio 0.8 on and again from 0.9 on (the paper's
+        appendix), and a short schedule is stretched.
+
+        >>> settings = SupervisedSettings(epochs=30, stretch=3)
+        >>> [(one.batch_size, one.epochs) for one in map(settings.for_coreset, (0, 0.5, 0.8, 0.9))]
+        [(128, 30), (128, 60), (64, 90), (32, 90)]
+        """
+        check_range("pruning_ratio", pruning_ratio, low=0, high=1, high_open=True)
+        halved = (pruning_ratio >= 0.8) + (pruning_ratio >= 0.9)
+        longer = min(self.stretch, 1 / (1 - pruning_ratio))
+        return self.replace(batch_size=max(2, self.batch_size >> halved), epochs=round(longer * self.epochs))
+
+    def images_seen(self, n_images: int, pruning_ratio: float) -> int:
+        """How many images a training on a coreset of a pool of ``n_images`` sees, every epoch counted."""
+        return coreset_size(n_images, pruning_ratio) * self.for_coreset(pruning_ratio).epochs
+
+    def epochs_at(self, pruning_ratios: Iterable[float]) -> str:
+        """How long trainings at these ratios are, for people.
+
+        >>> SupervisedSettings(epochs=30, stretch=3).epochs_at((0.5, 0.9))
+        '60 to 90'
+        """
+        lengths = sorted({self.for_coreset(ratio).epochs for ratio in pruning_ratios} or {self.epochs})
+        return " to ".join(f"{length:,}" for length in dict.fromkeys((lengths[0], lengths[-1])))

@@ -38,16 +38,6 @@ class TrialResult:
         return self.n_correct / self.n_test
 
 
-def coreset_training(settings: SupervisedSettings, pruning_ratio: float) -> SupervisedSettings:
-    """The settings for a coreset: the batch is halved from ratio 0.8 on and again from 0.9 on (the paper's appendix).
-
-    >>> [coreset_training(SupervisedSettings(), ratio).batch_size for ratio in (0.7, 0.8, 0.9)]
-    [128, 64, 32]
-    """
-    halved = (pruning_ratio >= 0.8) + (pruning_ratio >= 0.9)
-    return settings.replace(batch_size=max(2, settings.batch_size >> halved)) if halved else settings
-
-
 def train_trial(
     images: np.ndarray,
     labels: IntArray,
@@ -136,7 +126,7 @@ class Workbench:
         """
         facts = {"trials_done": len(self._finished), "trials_total": self.n_trials, "trial": words, "unit": "images"}
         self.progress.report(min(self.done, self.total), self.total, **facts)
-        training = coreset_training(self.training, trial.pruning_ratio)
+        training = self.training.for_coreset(trial.pruning_ratio)
         if trial not in self.book:
             idx = np.sort(choose(trial))  # the set decides, not the order of choice
             self.book.add(trial, self._result(trial, idx, training, note, facts))

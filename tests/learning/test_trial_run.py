@@ -5,9 +5,11 @@ import pytest
 
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning import trial_run
+from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
-from semiprune_core.learning.trial_run import Workbench, coreset_training, train_trial
+from semiprune_core.learning.trial_run import Workbench, train_trial
 from semiprune_core.progress import Collected, Stopped
+from semiprune_core.records import coreset_size
 from semiprune_core.trials import Trial, TrialBook
 from tests.learning.pools import make_pool, supervised_settings
 
@@ -37,8 +39,15 @@ def bench(tmp_path):
 
 @pytest.mark.parametrize("ratio, batch", [(0.0, 128), (0.79, 128), (0.8, 64), (0.89, 64), (0.9, 32), (0.99, 32)])
 def test_the_batch_is_halved_at_80_and_again_at_90(ratio, batch):
-    assert coreset_training(SupervisedSettings(), ratio).batch_size == batch
-    assert coreset_training(SupervisedSettings(batch_size=2), ratio).batch_size == 2
+    assert SupervisedSettings().for_coreset(ratio).batch_size == batch
+    assert SupervisedSettings(batch_size=2).for_coreset(ratio).batch_size == 2
+
+
+@pytest.mark.parametrize("ratio, epochs", [(0.0, 30), (0.3, 43), (0.5, 60), (0.7, 90), (0.9, 90), (0.99, 90)])
+def test_a_short_schedule_is_stretched_for_small_coresets(ratio, epochs):
+    assert supervised_preset("quick").for_coreset(ratio).epochs == epochs
+    assert supervised_preset("paper:cifar10").for_coreset(ratio).epochs == 200
+    assert supervised_preset("quick").images_seen(1000, ratio) == coreset_size(1000, ratio) * epochs
 
 
 def test_it_learns_and_repeats_itself():
