@@ -1,5 +1,6 @@
 """One button: everything that is out of date is made again in order, with the settings it had."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import dynamics, freshness, jobs, refresh, refresh_job, review
+from semiprune_core import cli, dynamics, freshness, jobs, refresh, refresh_job, review
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.dynamics import submit_dynamics
 from semiprune_core.embeddings.maps import MapSettings, make_maps
@@ -91,6 +92,24 @@ def test_a_correction_is_carried_through_the_whole_line(project, monkeypatch):
     assert ratios == [0.5, 0.8, 0.5, 0.8]
     assert all(one.inputs["scores"] == after["scores"].hash for one in project.artifacts("coreset")[2:])
     assert job.status().done == job.status().total and job.status().facts["step"] == "map"
+
+
+def test_the_command_says_what_is_out_of_date_and_makes_it_again(project, monkeypatch, capsys):
+    monkeypatch.setattr("semiprune_core.commands.base.signal.signal", lambda *_: None)
+
+    def run(*words):
+        assert cli.main(["refresh", project.name, *words, "--home", str(project.workspace.root), "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    assert run() == {"out_of_date": [], "artifacts": {}}
+    correct_one(project)
+    said = run("--plan")
+    assert [one["kind"] for one in said["out_of_date"]] == list(refresh.STEPS)
+    assert said["out_of_date"][0]["reason"] and not jobs.list_jobs(project, refresh.KIND)
+    in_this_process(monkeypatch)
+    said = run()
+    assert said["artifacts"] == {kind: project.latest(kind).id for kind in refresh.STEPS}
+    assert freshness.out_of_date(project) == []
 
 
 @pytest.mark.slow
