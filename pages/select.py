@@ -174,6 +174,12 @@ def numbers(found: Preview) -> None:
                 delta_arrow="off",
                 help="Counted against the reference labels, which the learner never sees.",
             )
+    if found.has_more_wrong_labels:
+        st.caption(
+            ":material/info: Hard images teach most, and more of their pseudo-labels are wrong than in the whole pool: "
+            "have people label this coreset before anybody trains on it. To train on pseudo-labels as they are, "
+            "raise the cutoff or prune less."
+        )
 
 
 def _estimate(error: ErrorEstimate) -> None:

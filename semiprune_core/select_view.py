@@ -33,7 +33,8 @@ SAMPLE = 0x5A  # keeps the shown sample apart from the draw that chose the cores
 class ErrorEstimate:
     """The share of wrong ones among the kept pseudo-labels, with its 95% interval, from ``n`` held-out labels.
 
-    The numbers are None where that cannot be said; ``words`` says why, or how they were found.
+    ``everywhere`` is their share among all. The numbers are None where that cannot be said; ``words`` says why, or how
+    they were found.
     """
 
     n: int
@@ -41,6 +42,7 @@ class ErrorEstimate:
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    everywhere: float | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,14 @@ class Preview:
     @property
     def budget(self) -> int:
         return len(self.coreset.indices)
+
+    @property
+    def has_more_wrong_labels(self) -> bool:
+        """Whether wrong pseudo-labels are more frequent in the coreset than in the pool, beyond the interval."""
+        if self.wrong_after is not None and self.wrong_before is not None:
+            return self.wrong_after.low > self.wrong_before.value
+        error = self.error
+        return error.low is not None and error.everywhere is not None and error.low > error.everywhere
 
 
 def scored_for(view: ScoreView, request: CoresetRequest) -> ScoreTable:
@@ -211,7 +221,7 @@ def estimated_error(view: ScoreView, coreset: Coreset) -> ErrorEstimate:
         f"From {n} randomly drawn labels that the model never saw: {found.right} of them have a right pseudo-label and "
         f"are kept, and {share:.1%} of all pseudo-labeled images are kept. More held-out labels narrow the interval."
     )
-    return ErrorEstimate(n, words, value, low, high)
+    return ErrorEstimate(n, words, value, low, high, everywhere=1 - float(right.mean()))
 
 
 def _known_error(view: ScoreView, mask: BoolArray | None) -> Share | None:

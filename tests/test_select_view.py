@@ -1,5 +1,6 @@
 """What a coreset would do, before it is built; coresets side by side."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -139,6 +140,21 @@ def test_a_model_that_has_seen_all_labels_is_not_measured(view, monkeypatch):
 def test_a_cutoff_drops_wrong_labels(view):
     found = preview(view, CoresetRequest(pruning_ratio=0.5, cutoff=0.2))
     assert found.wrong_after.value < found.wrong_before.value / 2
+
+
+def test_it_is_told_when_the_coreset_has_more_wrong_labels_than_the_pool(view):
+    clean = preview(view, CoresetRequest(pruning_ratio=0.5, cutoff=0.2))
+    hard = preview(view, CoresetRequest(pruning_ratio=0.8, cutoff=0.0))
+    assert hard.wrong_after.value > 2 * hard.wrong_before.value
+    assert hard.has_more_wrong_labels and not clean.has_more_wrong_labels
+
+
+def test_without_reference_labels_the_held_out_ones_tell(view):
+    hard = preview(view, CoresetRequest(pruning_ratio=0.8, cutoff=0.0))
+    blind = dataclasses.replace(hard, wrong_before=None, wrong_after=None)
+    for low, told in ((0.3, True), (0.1, False), (None, False)):
+        error = dataclasses.replace(hard.error, low=low, everywhere=0.2)
+        assert dataclasses.replace(blind, error=error).has_more_wrong_labels is told
 
 
 def test_requests_are_checked_when_they_are_made():
