@@ -39,16 +39,19 @@ from semiprune_core.workspace import Project, Workspace
 START = 0.7
 MOVE = """
 (wanted) => new Promise((done, fail) => {
-  const bars = () => [...document.querySelectorAll('.js-plotly-plot')[0].querySelectorAll('.bars path')]
+  const bars = () => [...(document.querySelector('.js-plotly-plot')?.querySelectorAll('.bars path') ?? [])]
     .map((bar) => bar.getAttribute('d')).join();
-  const kept = () => document.querySelector('[data-testid="stMetricValue"]').innerText.trim();
+  const kept = () => document.querySelector('[data-testid="stMetricValue"]')?.innerText.trim();
   const before = bars();
   let begun = 0;
   const look = () => {
-    if (kept() === wanted && bars() !== before) done(performance.now() - begun);
+    const now = bars();
+    if (!now) window.blanks = (window.blanks ?? 0) + 1;
+    if (kept() === wanted && now && now !== before) done(performance.now() - begun);
     else if (performance.now() - begun > 30000) fail(`still ${kept()}, not ${wanted}`);
     else requestAnimationFrame(look);
   };
+  setTimeout(() => { if (!begun) fail('the key never came'); }, 30000);
   document.addEventListener('keydown', () => { begun = performance.now(); look(); }, { once: true, capture: true });
 })
 """
@@ -164,9 +167,11 @@ def moves(browser, address: str, n: int, n_moves: int) -> list[float]:
         ratio = round(ratio + step * 0.01, 2)
         wanted = f"{coreset_size(n, ratio):,}"
         tab.evaluate(f"() => {{ window.measured = ({MOVE})({wanted!r}); }}")
-        tab.keyboard.press("ArrowRight" if step > 0 else "ArrowLeft")
+        slider.press("ArrowRight" if step > 0 else "ArrowLeft")  # takes the focus back where the page has taken it
         found.append(float(tab.evaluate("() => window.measured")))
         tab.wait_for_timeout(150)
+    blanks = tab.evaluate("() => window.blanks ?? 0")
+    print(f"{n:,} images: {blanks} frames without a picture", flush=True)
     tab.close()
     return found[2:]  # the first two warm up
 
