@@ -54,6 +54,9 @@ def accuracy_plot(view: EvaluationView, *, band: str = "sd") -> go.Figure:
         uirevision="steady",
     )
     figure.update_xaxes(title=view.axis, tickmode="array", tickvals=ratios, ticktext=[percent(one) for one in ratios])
+    if ratios:  # the whole plan, also while only some ratios have results
+        margin = max(0.04 * (ratios[-1] - ratios[0]), 0.02)
+        figure.update_xaxes(range=[ratios[0] - margin, ratios[-1] + margin])
     figure.update_yaxes(title="Test accuracy (%)")
     return figure
 

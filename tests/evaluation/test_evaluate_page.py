@@ -208,6 +208,16 @@ def test_a_stopped_evaluation_keeps_its_numbers_and_goes_on(project, queued):
     assert "Waiting for its turn" not in " ".join(one.value for one in app.error)
 
 
+def test_the_plot_spans_the_planned_ratios_while_only_one_has_results(project):
+    rows = fake_trials()
+    _, lease = unfinished(project, jobs.STOPPED, rows[rows["pruning_ratio"] == 0.9])
+    release(lease)
+    app = opened(project)
+    (figure,) = [json.loads(one.proto.spec) for one in app.get("plotly_chart") if "Test accuracy" in one.proto.spec]
+    low, high = figure["layout"]["xaxis"]["range"]
+    assert low < 0.3 and high > 0.9
+
+
 def test_what_a_stopped_evaluation_has_can_be_kept(project):
     job, lease = unfinished(project, jobs.STOPPED, fake_trials().head(30))
     release(lease)
