@@ -3,12 +3,14 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 
 from semiprune_core import cli, coresets, jobs, line
 from semiprune_core.coresets import CoresetRequest, build_coresets, nesting
 from semiprune_core.errors import InvalidSettingError, UnknownNameError
 from semiprune_core.exporting import list_exports, submit_export
+from semiprune_core.results import CoresetRun
 from semiprune_core.selection.defaults import Defaults
 
 
@@ -81,7 +83,10 @@ def test_no_ratio_is_refused(project):
 def test_export_writes_the_latest_coreset_and_verify_proves_it(run, project, select):
     select()
     code, said = run("export", "test", "--format", "jsonl")
-    assert (code, said["format"], said["n_human"], said["n_pseudo"]) == (0, "jsonl", 3, 17)
+    human = np.load(project.latest("pseudo").path("human_mask.npy"))
+    n_human = int(human[CoresetRun(project.latest("coreset")).coreset().indices].sum())
+    assert (code, said["format"], said["n_human"], said["n_pseudo"]) == (0, "jsonl", n_human, 20 - n_human)
+    assert n_human > 0
     code, proof = run("verify", said["files"]["manifest"])
     assert (code, proof["ok"]) == (0, True)
     path = said["files"]["kept"]

@@ -76,7 +76,7 @@ def test_the_table_has_every_cell_and_the_agreed_columns(project, quick):
     assert (trials["test_accuracy"] == trials["n_correct"] / trials["n_test"]).all() and (
         trials["minutes"] == 0.01
     ).all()
-    assert json.loads(trials.loc[trials["method"] == "semi_aum_cutoff", "knobs"].iloc[0]) == {"cutoff": 0.1}
+    assert json.loads(trials.loc[trials["method"] == "semi_aum_cutoff", "knobs"].iloc[0]) == {"cutoff": 0.2}
     facts = run.artifact.facts
     assert facts["truth"] == "reference" and facts["test"] == "split" and not facts["stopped"]
     assert (facts["n_pool"], facts["n_test"], facts["class_names"]) == (60, 20, ["0", "1", "2"])
@@ -188,7 +188,7 @@ def test_searched_values_are_used_and_stay_those_of_the_start(project, quick):
     assert job.settings["knobs"] == {"semi_aum_cutoff": {"0.7": {"cutoff": 0.2}}}
     evaluate_job.run(JobContext(job))
     knobs = {row.pruning_ratio: json.loads(row.knobs) for row in partial_trials(job).itertuples()}
-    assert knobs == {0.7: {"cutoff": 0.2}, 0.5: {"cutoff": 0.1}}
+    assert knobs == {0.7: {"cutoff": 0.2}, 0.5: {"cutoff": 0.0}}
 
 
 def test_other_scores_of_the_same_run_do_not_slip_in(project, quick):

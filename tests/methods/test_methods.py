@@ -86,9 +86,9 @@ def test_cutoff_methods_look_at_their_own_score(name, score, hardest_last, evide
     assert kept.tolist() == from_hard[20:60].tolist()
 
 
-def test_semi_dual_uses_careful_defaults_unless_told(evidence):
-    assert select_coreset(evidence, "semi_dual_beta", pruning_ratio=0.9, seed=0).settings["knobs"]["c_d"] == 5.0
-    assert select_coreset(evidence, "semi_dual_beta", pruning_ratio=0.5, seed=0).settings["knobs"]["c_d"] == 1.0
+def test_semi_dual_uses_the_defaults_of_small_pools_unless_told(evidence):
+    assert select_coreset(evidence, "semi_dual_beta", pruning_ratio=0.9, seed=0).settings["knobs"]["c_d"] == 3.0
+    assert select_coreset(evidence, "semi_dual_beta", pruning_ratio=0.5, seed=0).settings["knobs"]["c_d"] == 2.0
     told = select_coreset(evidence, "semi_dual_beta", pruning_ratio=0.5, seed=0, c_d=4)
     assert told.settings["knobs"]["c_d"] == 4
 
