@@ -25,7 +25,6 @@ import numpy as np
 
 from semiprune_core.checks import check_range
 from semiprune_core.errors import UnknownNameError
-from semiprune_core.selection.base import DEFAULT_CUTOFF
 
 PAPER_RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
 PAPER_CUTOFFS: dict[str, tuple[float, ...]] = {  # Semi-AUM+Cutoff, by pruning ratio
