@@ -171,9 +171,7 @@ def keep(
 ) -> None:
     table = run.trials()
     name = f"paper_{Path(args.dataset).stem}_{args.variant}"
-    frame = pd.DataFrame({"dataset": args.dataset, "variant": args.variant}, index=table.index).join(
-        table[["method", "pruning_ratio", "seed", "test_accuracy", "minutes", "n_train", "knobs"]]
-    )
+    frame = pd.DataFrame({"dataset": args.dataset, "variant": args.variant}, index=table.index).join(table)
     pseudo = project.latest("pseudo")
     assert pseudo is not None
     facts = {

@@ -259,7 +259,7 @@ def view_of(
     table = trials.assign(pruning_ratio=trials["pruning_ratio"].astype(float).round(6))
     table = table.drop_duplicates(["method", "pruning_ratio", "seed"], keep="last")
     notes = {
-        key: tuple(dict.fromkeys(text for text in group["note"].fillna("").astype(str) if text.strip()))
+        key: tuple(dict.fromkeys(text for text in group["note"] if isinstance(text, str) and text.strip()))
         for key, group in table.groupby(["method", "pruning_ratio"], sort=False)
     }
     measured = table[table["test_accuracy"].notna()]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.trial_tables import fake_trials
+
 ROOT = Path(__file__).resolve().parents[2]
 SAID = {
     "command": "benchmarks/some.py --seeds 3",
@@ -33,12 +35,18 @@ RESULTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def table():
-    spec = importlib.util.spec_from_file_location("readme_table", ROOT / "benchmarks" / "readme_table.py")
+def script(name, monkeypatch=None):
+    if monkeypatch is not None:
+        monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def table():
+    return script("readme_table")
 
 
 def write(folder, names=tuple(RESULTS)):
@@ -88,3 +96,33 @@ def test_only_what_stands_between_the_marks_changes(table, tmp_path):
 def test_the_results_in_the_readme_are_those_on_disk(table):
     text = (ROOT / "README.md").read_text()
     assert table.rewritten(text) == text, "Run .venv/bin/python benchmarks/readme_table.py"
+
+
+COMPARED = {
+    "dataset": "cifar10",
+    "variant": "standard",
+    "n_pool": 1000,
+    "n_test": 200,
+    "n_labeled": 100,
+    "pseudo_label_accuracy": 0.8,
+    "stage_minutes": {"evaluation": 12.0},
+}
+
+
+def test_the_results_page_is_that_of_the_result_files(monkeypatch):
+    page, plots = script("results_page", monkeypatch).render()
+    assert (ROOT / "docs" / "results.md").read_text() == page, "run benchmarks/results_page.py"
+    assert all((ROOT / "docs" / "images" / name).read_text() == text for name, text in plots.items())
+
+
+def test_a_comparison_is_shown_with_its_differences_and_the_papers_numbers(monkeypatch, tmp_path):
+    trials = fake_trials(methods=("random", "semi_aum_cutoff", "zcore"))
+    trials.to_csv(tmp_path / "paper_cifar10_standard.csv", index=False)
+    (tmp_path / "paper_cifar10_standard.json").write_text(json.dumps({**COMPARED, **SAID}))
+    page, plots = script("results_page", monkeypatch).render(tmp_path)
+    assert "## CIFAR-10\n" in page and list(plots) == ["results-cifar10_standard.svg"]
+    at_90 = trials[trials["pruning_ratio"] == 0.9].groupby("method")["test_accuracy"].mean()
+    assert f"{100 * at_90['semi_aum_cutoff']:.1f} ± " in page
+    assert f"{100 * (at_90['semi_aum_cutoff'] - at_90['random']):+.1f} ± " in page
+    assert "The paper's own numbers" in page and "| Random | 94.4 |" not in page.split("The paper's own")[0]
+    assert "Starting values" not in page
