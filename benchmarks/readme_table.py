@@ -103,7 +103,7 @@ def ssl_quality(found: Found) -> Iterator[Row]:
 
 
 def scores(found: Found) -> Iterator[Row]:
-    sizes, spread = found["sizes"], found["spread"]
+    sizes, spread = found["details"]["sizes"], found["details"]["spread"]
     for key, (n, epochs) in (("50k", sizes["pool"]), ("1281k", sizes["imagenet"])):
         other = ""
         if key == "50k":
