@@ -40,11 +40,13 @@ lint: $(INSTALLED_DEV)
 
 test: $(INSTALLED_DEV) tools lint
 	$(BIN)/python -m pytest -m "not browser and not fault" -n 2 $(TEST_ARGS)
-	$(BIN)/python -m pytest -m "browser or fault" $(TEST_ARGS)
+	$(BIN)/python -m pytest -m "fault and not browser" -n 2 $(TEST_ARGS)
+	$(BIN)/python -m pytest -m browser $(TEST_ARGS)
 
 test-full: $(INSTALLED_DEV) tools lint
 	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "not browser and not fault" -n 2 $(TEST_ARGS)
-	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "browser or fault" $(TEST_ARGS)
+	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "fault and not browser" -n 2 $(TEST_ARGS)
+	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m browser $(TEST_ARGS)
 
 demo-pool: $(INSTALLED)
 	$(BIN)/python assets/make_demo_pool.py
