@@ -45,6 +45,10 @@ def ends(values: Found, unit: str = "") -> str:
     return f"n = {values['n']}, {rounded(values['min'])} to {rounded(values['max'])}{unit}"
 
 
+def count(number: int, one: str) -> str:
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
+
+
 def rounded(value: float) -> str:
     """Two or three digits, as many as are known."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -90,15 +94,17 @@ def fixmatch(found: Found) -> Iterator[Row]:
 def ssl_quality(found: Found) -> Iterator[Row]:
     known = [name for name in ALGORITHMS if isinstance(found.get(name), dict)]
     base = found.get("supervised")
+    preset = " ".join([found["preset"], *(f"with {name} {value}" for name, value in found["settings"].items())])
     for name in known:
         mine, runs = found[name], found["runs"][name]
         gain = f"{mine['gain_points']:+.1f} points to supervised only" if base and name != "supervised" else ""
         spread = f" ± {100 * mine['std']:.1f}" if mine["std"] is not None else ""
+        minutes = statistics.mean(run["cpu_minutes"] for run in runs)
         yield Row(
-            f"Pseudo-label accuracy, pool {found['dataset']}, {ALGORITHMS[name]}, preset {found['preset']}",
+            f"Pseudo-label accuracy, pool {found['dataset']}, {ALGORITHMS[name]}, preset {preset}",
             f"{100 * mine['mean']:.1f}{spread}%",
             gain,
-            f"{len(runs)} seeds, {mine['minutes']:.1f} min each",
+            f"{count(len(runs), 'seed')}, {minutes:.1f} processor minutes each",
         )
 
 

@@ -26,7 +26,8 @@ RESULTS = {
     "ssl_quality_demo": {
         "dataset": "demo",
         "preset": "quick",
-        "runs": {"supervised": [{}, {}, {}], "fixmatch": [{}, {}, {}]},
+        "settings": {"epochs": 100},
+        "runs": {"supervised": 3 * [{"cpu_minutes": 1.2}], "fixmatch": [{"cpu_minutes": 4.5}]},
         "supervised": {"mean": 0.80, "std": 0.002, "minutes": 0.9, "gain_points": 0.0},
         "fixmatch": {"mean": 0.85, "std": None, "minutes": 4.0, "gain_points": 5.0},
     },
@@ -59,6 +60,7 @@ def test_every_result_that_is_there_has_its_row(table, tmp_path):
     said = table.render(tmp_path)
     for words in ("| 3,000 images/s | 1,000 images/s", "| 80.0 ± 0.2% |", "| 85.0% | +5.0 points", "80 ms, 120 ms"):
         assert words in said
+    assert "| 3 seeds, 1.2 processor minutes each |" in said and "| 1 seed, 4.5 processor minutes each |" in said
     assert "900 ms, 300 ms" in said and "UMAP" not in said
     assert "2 cores (Some CPU, 8 GB)" in said and "`benchmarks/some.py`" in said
     assert all(line.count("|") == 6 for line in said.splitlines() if line.startswith("|"))
