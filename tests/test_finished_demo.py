@@ -19,9 +19,6 @@ from semiprune_core.review import label_images
 from semiprune_core.verify import first_difference, verify
 from semiprune_core.workspace import Workspace
 
-pytestmark = pytest.mark.skipif(
-    not finished_demo.is_bundled(), reason="assets/demo_project.zip is not made yet: make demo-artifacts"
-)
 MAIN = str(Path(__file__).resolve().parents[1] / "pages" / "main.py")
 
 
