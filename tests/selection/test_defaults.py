@@ -76,6 +76,13 @@ def test_small_pools_and_short_runs_get_their_own_values():
     assert "equal to Random" in default_knobs("semi_aum_cutoff", 6_000, 0.9, 20).why
 
 
+def test_no_gain_is_promised_where_nothing_was_tried():
+    assert "above Random" in default_knobs("semi_dual_beta", 6_000, 0.7, 20).why
+    assert "not tried" in default_knobs("semi_dual_beta", 6_000, 0.3, 20).why
+    for method in ("semi_el2n", "elfs", "fully_supervised"):
+        assert "not tried" in default_knobs(method, 6_000, 0.7, 20).why
+
+
 @pytest.fixture(scope="module")
 def trials():
     """What was tried on a small pool, with the accuracy of each seed above Random's."""
