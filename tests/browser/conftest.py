@@ -6,13 +6,14 @@ import os
 import shutil
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.serving import Server, free_port
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PATIENCE_MS = 60_000
+expect.set_options(timeout=PATIENCE_MS)  # a busy machine is slow, not wrong
 
 
 @pytest.fixture(scope="module")

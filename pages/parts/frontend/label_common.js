@@ -536,9 +536,9 @@ class LabelingElement {
       cell.classList.toggle("few", n < 4);
       cell.title = n < 4 ? "Fewer than 4 labels" : "";
     }
-    if (!this.progress) return;
-    const { n_drawn: all, labeled, skipped, disputed, per_minute: pace } = this.progress;
     const { queue } = this.data, elsewhere = queue !== "drawn";
+    if (!this.progress && !elsewhere) return;
+    const { n_drawn: all, labeled, skipped, disputed, per_minute: pace } = this.progress ?? {};
     this.find(".bar").style.visibility = elsewhere ? "hidden" : "";
     if (elsewhere) { // the counts of the drawing say nothing about another queue; what was done here does
       const n = this.done.filter((step) => step.kind === "decide").reduce((sum, step) => sum + step.cards.length, 0);
