@@ -186,8 +186,8 @@ def _estimate(error: ErrorEstimate) -> None:
     known = error.value is not None
     st.metric(
         "Pseudo-label error, estimated",
-        f"{error.value:.0%}" if known else "–",
-        f"{error.low:.0%} to {error.high:.0%}, n = {error.n}" if known else f"n = {error.n}",
+        f"{error.low:.0%} to {error.high:.0%}" if known else "–",  # few labels leave a wide one: it comes first
+        f"best guess {error.value:.0%}, n = {error.n}" if known else f"n = {error.n}",
         delta_color="off",
         delta_arrow="off",
         help=error.words,

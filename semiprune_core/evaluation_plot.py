@@ -52,8 +52,11 @@ def band_of(cell: Cell, band: str) -> float:
     return {"sd": cell.sd, "interval": cell.half}.get(band) or 0.0
 
 
-def svg_plot(view: EvaluationView, *, band: str = "sd", title: str = "") -> str:
-    """Accuracy against pruning ratio with bands; white background, ready for a paper. The same view, the same bytes."""
+def svg_plot(view: EvaluationView, *, band: str = "sd", title: str = "", inline: bool = False) -> str:
+    """Accuracy against pruning ratio with bands; white background, ready for a paper. The same view, the same bytes.
+
+    ``inline`` is for the inside of an HTML page, where the picture is as wide as its place.
+    """
     every = [*view.cells.values(), *([view.full] if view.full else [])]
     if not every:
         every = [Cell(FULL, 0.0, {0: 0.5}, 0.0, 0.0, 0)]
@@ -84,9 +87,10 @@ def svg_plot(view: EvaluationView, *, band: str = "sd", title: str = "") -> str:
             parts.append(_line(row, x, y, colours[method], symbols[method], band, dashed=method == RANDOM))
     parts.append(_legend(view, colours, symbols))
     name = escape(title or f"Test accuracy by {view.axis.lower()}")
+    alone = f'xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}" height="{HEIGHT:g}" '
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" width="{WIDTH:g}" '
-        f'height="{HEIGHT:g}" role="img" font-family="Inter, Helvetica, Arial, sans-serif" font-size="12">'
+        f'<svg {"" if inline else alone}viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" '
+        'font-family="Inter, Helvetica, Arial, sans-serif" font-size="12">'
         f'<title>{name}</title><rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>\n'
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -21,9 +22,9 @@ body { font: 15px/1.55 Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans
 h1 { font-size: 1.8rem; margin: 0; } h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; padding-top: .8rem;
   border-top: 1px solid var(--line); } h3 { font-size: 1.02rem; margin: 1.6rem 0 .4rem; }
 p { margin: .4rem 0; max-width: 46rem; } .faint { color: var(--faint); font-size: .9rem; }
-.numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .8rem 1.5rem;
+.numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(7rem, 1fr)); gap: .8rem 1.2rem;
   margin: 1rem 0; }
-.numbers b { display: block; font-size: 1.5rem; font-weight: 600; }
+.numbers b { display: block; font-size: 1.4rem; font-weight: 600; white-space: nowrap; }
 .numbers span { color: var(--faint); font-size: .85rem; }
 table { border-collapse: collapse; width: 100%; margin: .6rem 0; font-size: .9rem; }
 th { text-align: left; font-weight: 600; color: var(--faint); }
@@ -35,10 +36,15 @@ td.id { white-space: nowrap; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1.2rem; }
 figure { margin: 0; }
 figcaption { font-size: .85rem; color: var(--faint); } svg { width: 100%; height: auto; display: block; }
-svg.balance { max-width: 32rem; } svg.map { max-width: 44rem; }
+svg.balance { max-width: 32rem; } figure.plot { max-width: 44rem; margin: .8rem 0; } svg.map { max-width: 44rem; }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin-top: .3rem; }
 .legend i { display: inline-block; width: .7rem; height: .7rem; border-radius: 50%; margin-right: .35rem; }
-code { font-size: .82rem; overflow-wrap: anywhere; }
+.short { margin: 1.2rem 0 0; padding: .9rem 1.2rem; background: #f2f7f6; border-left: 3px solid var(--accent);
+  border-radius: 4px; } .short li { margin: .2rem 0; } .short ul, .reasons { margin: 0; padding-left: 1.1rem; }
+.settings { columns: 3 13rem; column-gap: 2rem; font-size: .85rem; margin: .3rem 0; }
+.settings div { display: flex; justify-content: space-between; gap: 1rem; break-inside: avoid;
+  border-bottom: 1px solid var(--line); padding: .1rem 0; overflow-wrap: anywhere; }
+.settings span { color: var(--faint); } .hash { overflow-wrap: anywhere; }
 @page { margin: 16mm; }
 @media print { body { padding: 0; max-width: none; font-size: 11pt; } h2, h3 { break-after: avoid; }
   p:has(+ figure), p:has(+ .pictures), p:has(+ .charts), p:has(+ table), .numbers { break-after: avoid; }
@@ -63,6 +69,21 @@ def section(title: str, *parts: str) -> str:
 
 def heading(words: str) -> str:
     return f"<h3>{text(words)}</h3>"
+
+
+def in_short(sentences: Iterable[str]) -> str:
+    """What to know when nothing else is read."""
+    return f'<div class="short">{bullets(sentences)}</div>'
+
+
+def bullets(sentences: Iterable[str]) -> str:
+    return f'<ul class="reasons">{"".join(f"<li>{text(one, 600)}</li>" for one in sentences)}</ul>'
+
+
+def settings(values: Mapping[str, str]) -> str:
+    """Small names and values in columns."""
+    rows = "".join(f"<div><span>{text(name)}</span><b>{text(value)}</b></div>" for name, value in values.items())
+    return f'<div class="settings">{rows}</div>'
 
 
 def numbers(values: Mapping[str, str]) -> str:
@@ -126,14 +147,25 @@ def histogram(edges: np.ndarray, kept: np.ndarray, dropped: np.ndarray, title: s
                     f'<rect x="{number * step:.2f}" y="{base:.2f}" width="{step * 0.9:.2f}" height="{tall:.2f}" '
                     f'fill="{colour}"/>'
                 )
+    low, high = (_tick(one, edges) for one in (edges[0], edges[-1]))
     axis = (
-        f'<text x="0" y="{HEIGHT + 14}" font-size="10" fill="#5d6b6c">{edges[0]:.3g}</text>'
-        f'<text x="{WIDTH}" y="{HEIGHT + 14}" font-size="10" fill="#5d6b6c" text-anchor="end">{edges[-1]:.3g}</text>'
+        f'<text x="0" y="{HEIGHT + 14}" font-size="10" fill="#5d6b6c">{low}</text>'
+        f'<text x="{WIDTH}" y="{HEIGHT + 14}" font-size="10" fill="#5d6b6c" text-anchor="end">{high}</text>'
     )
     picture = (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT + 18}" role="img" aria-label="{text(title)}">{"".join(bars)}{axis}</svg>'
     )
     return f"<figure><figcaption>{text(title)}</figcaption>{picture}</figure>"
+
+
+def _tick(value: float, edges: np.ndarray) -> str:
+    """A number as exact as its axis is wide.
+
+    >>> _tick(5.55e-08, np.array([5.55e-08, 0.2]))
+    '0'
+    """
+    wide = float(edges[-1] - edges[0]) or abs(float(value)) or 1.0
+    return f"{round(float(value), 2 - math.floor(math.log10(wide))) + 0.0:.6g}"
 
 
 def scatter(points: np.ndarray, groups: Sequence[tuple[str, str, np.ndarray]], title: str) -> str:

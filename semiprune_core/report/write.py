@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from semiprune_core import files, jobs
+from semiprune_core import files, jobs, quality_report
 from semiprune_core.artifacts import versions
 from semiprune_core.coresets import nesting
 from semiprune_core.embeddings.maps import maps_of
 from semiprune_core.evaluation import EvaluationRun
+from semiprune_core.evaluation_plot import svg_plot
 from semiprune_core.evaluation_runs import unranked
-from semiprune_core.evaluation_view import Cell, view_of
+from semiprune_core.evaluation_view import Cell, EvaluationView, view_of
 from semiprune_core.exporting.content import Content, open_content
 from semiprune_core.labeling import has_store, open_store
 from semiprune_core.labeling.agreement import agreement
@@ -25,6 +27,7 @@ from semiprune_core.methods import METHODS
 from semiprune_core.pool import Pool
 from semiprune_core.pool_view import pool_summary
 from semiprune_core.progress import Progress
+from semiprune_core.quality_report import Report
 from semiprune_core.records import IntArray
 from semiprune_core.report import draw
 from semiprune_core.results import CoresetRun, PseudoRun
@@ -32,6 +35,7 @@ from semiprune_core.review import latest_score, ranks
 from semiprune_core.score_view import bin_values
 from semiprune_core.scores import SCORES
 from semiprune_core.selection import SELECTORS
+from semiprune_core.trust import Trust, judge, stability_of
 from semiprune_core.workspace import Project
 
 N_CORESETS = 5
@@ -50,6 +54,7 @@ COMPUTING = {
     "search": "searching the knobs",
     "evaluate": "evaluating",
 }
+VERDICTS = {"green": "They can be pruned with.", "amber": "Prune with care, for the reasons given below."}
 TRUTHS = {"reference": "their reference labels", "human": "people's labels", "pseudo": "pseudo-labels"}
 
 
@@ -75,6 +80,7 @@ def build_report(project: Project, progress: Progress | None = None) -> str:
         contents.append(open_content(project, run))
         if progress is not None:
             progress.report(number, len(current), unit="coresets")
+    judged = _judged(project, pool, pseudo)
     last = max(one.manifest["created"] for one in project.artifacts())
     return draw.page(
         f"{project.title}: from pool to coreset",
@@ -82,10 +88,11 @@ def build_report(project: Project, progress: Progress | None = None) -> str:
         draw.paragraph(
             f"From pool to coreset with SemiPrune Studio. State of {last[:16].replace('T', ' ')} UTC.", faint=True
         ),
+        draw.in_short(_in_short(project, pool, pseudo, judged, contents)),
         "</header>",
         _pool(project, pool),
         _labeling(project),
-        _quality(pseudo),
+        _quality(pseudo, judged),
         _map(project, pool, pseudo),
         _scores(contents),
         _coresets(contents, current),
@@ -93,6 +100,41 @@ def build_report(project: Project, progress: Progress | None = None) -> str:
         _cost(project, contents),
         _settings(project, [content.run for content in _pictured(contents)]),
     )
+
+
+def _judged(project: Project, pool: Pool, pseudo: PseudoRun | None) -> tuple[Report, Trust] | None:
+    """What is known about the newest pseudo-labels, and whether to prune with them."""
+    if pseudo is None:
+        return None
+    found = quality_report.report(pool, pseudo, store=open_store(project) if has_store(project) else None)
+    others = [PseudoRun(one) for one in project.artifacts("pseudo") if one.id != pseudo.artifact.id]
+    return found, judge(found, stability_of(project, pseudo, others))
+
+
+def _in_short(
+    project: Project,
+    pool: Pool,
+    pseudo: PseudoRun | None,
+    judged: tuple[Report, Trust] | None,
+    contents: list[Content],
+) -> list[str]:
+    """The story in a sentence for each step that was done."""
+    said = [f"The pool has {len(pool):,} images."]
+    if pseudo is not None:
+        n_human = int(pseudo.artifact.facts["n_human"])
+        said[0] = f"People labeled {n_human:,} of {len(pool):,} images ({n_human / max(1, len(pool)):.1%})."
+    if judged is not None:
+        held, verdict = judged[0].held_out, judged[1].verdict
+        right = f"{held.accuracy.value:.0%} of the other labels are right as far as measured. " if held else ""
+        said.append(f"{right}{verdict}" if judged[1].level == "red" else right + VERDICTS[judged[1].level])
+    if contents:
+        kept = [len(content.kept_idx) for content in contents]
+        sizes = f"{kept[0]:,}" if len(kept) == 1 else f"{min(kept):,} to {max(kept):,}"
+        said.append(f"{len(kept):,} coreset{'s' if len(kept) > 1 else ''} of {sizes} images.")
+    view = _evaluated(project)
+    if view is not None and view.cells:
+        said.append(view.sentence())
+    return said
 
 
 def _pool(project: Project, pool: Pool) -> str:
@@ -152,29 +194,35 @@ def _labeling_seconds(project: Project) -> float:
     return sum(min(lead / 1000, LONGEST_GAP_S) for lead in leads if lead)
 
 
-def _quality(pseudo: PseudoRun | None) -> str:
+def _quality(pseudo: PseudoRun | None, judged: tuple[Report, Trust] | None) -> str:
     title = "Pseudo-labels"
-    if pseudo is None:
+    if pseudo is None or judged is None:
         return draw.section(title, draw.paragraph("No model has been trained yet."))
     facts, quality = pseudo.artifact.facts, pseudo.quality()
     values = {"by the model": f"{facts['n_images'] - facts['n_human']:,}", "by people": f"{facts['n_human']:,}"}
+    report, trust = judged
+    if report.reference is not None:
+        values["against reference labels"] = f"{report.reference.accuracy:.1%}"
+    reasons = draw.bullets(f"{reason.level}: {reason.sentence}" for reason in trust.reasons)
+    verdict = [draw.heading("May one prune with them?"), draw.paragraph(trust.verdict), reasons]
     if not quality:
-        return draw.section(
-            title, draw.numbers(values), draw.paragraph("No labels were held out, so their accuracy is not known.")
-        )
+        words = draw.paragraph("No labels were held out, so their accuracy is not known.")
+        return draw.section(title, draw.numbers(values), words, *verdict)
     share = quality["accuracy"]
-    values = {"accuracy": f"{share['value']:.1%}", "95% interval": _interval(share), **values}
+    interval = f"{100 * share['low']:.0f} to {share['high']:.0%}"
+    values = {"accuracy": f"{share['value']:.1%}", "95% interval": interval, **values}
     rows = [
         (name, f"{one['value']:.1%}", _interval(one), f"{one['n']:,}") if one else (name, "too few", "", "")
         for name, one in zip(pseudo.class_names, quality["per_class"], strict=False)
     ]
-    words = f"Measured on {share['n']:,} human labels that the measured model never saw ({quality['measured_on']})."
+    words = f"Measured on {quality['measured_on']}"
     header = ["class", "accuracy#", "95% interval#", "measured on#"]
-    return draw.section(title, draw.numbers(values), draw.paragraph(words), draw.table(header, rows[:N_CLASSES]))
+    table = draw.table(header, rows[:N_CLASSES])
+    return draw.section(title, draw.numbers(values), draw.paragraph(words), *verdict, draw.heading("By class"), table)
 
 
 def _interval(share: dict[str, Any]) -> str:
-    return f"{share['low']:.1%} to {share['high']:.1%}"
+    return f"{100 * share['low']:.1f} to {share['high']:.1%}"
 
 
 def _map(project: Project, pool: Pool, pseudo: PseudoRun | None) -> str:
@@ -285,12 +333,18 @@ def _method(name: str) -> str:
     return (METHODS if name in METHODS else SELECTORS).title(name)
 
 
-def _evaluation(project: Project) -> str:
+def _evaluated(project: Project) -> EvaluationView | None:
     artifact = project.latest("evaluation")
     if artifact is None:
+        return None
+    titles = artifact.facts["methods"]
+    return view_of(EvaluationRun(artifact).trials(), titles=titles, unranked=unranked(list(titles)))
+
+
+def _evaluation(project: Project) -> str:
+    artifact, view = project.latest("evaluation"), _evaluated(project)
+    if artifact is None or view is None:
         return draw.section("Evaluation", draw.paragraph("No coreset has been trained on and tested yet."))
-    trials, titles = EvaluationRun(artifact).trials(), artifact.facts["methods"]
-    view = view_of(trials, titles=titles, unranked=unranked(list(titles)))
     if not view.cells:
         return draw.section("Evaluation", draw.paragraph("No training on a coreset has ended yet."))
     rows, strong = [], set()
@@ -298,7 +352,7 @@ def _evaluation(project: Project) -> str:
         cells = [view.cell(method, ratio) for ratio in view.ratios]
         rows.append([view.title(method), *("" if cell is None else _spread(cell) for cell in cells)])
         strong |= {(at, column) for column, r in enumerate(view.ratios, 1) if view.marks(r).get(method) == "best"}
-    n_seeds = trials["seed"].nunique()
+    n_seeds = EvaluationRun(artifact).trials()["seed"].nunique()
     seeds = "one seed" if n_seeds == 1 else f"{n_seeds} seeds"
     words = [f"Test accuracy, mean and standard deviation over {seeds}; the best of each ratio is bold."]
     if view.full is not None:
@@ -307,6 +361,7 @@ def _evaluation(project: Project) -> str:
     return draw.section(
         "Evaluation",
         draw.paragraph(view.sentence()),
+        f'<figure class="plot">{svg_plot(view, inline=True)}</figure>',
         draw.table(["method", *(f"{ratio:.0%} pruned#" for ratio in view.ratios)], rows, strong=strong),
         draw.paragraph(" ".join(words), faint=True),
     )
@@ -354,11 +409,21 @@ def _settings(project: Project, runs: list[CoresetRun]) -> str:
     parts = []
     chosen = [one for kind in ("pseudo", "scores") if (one := project.latest(kind)) is not None]
     for artifact in [*chosen, *(run.artifact for run in runs)]:
-        said = files.canonical_json(dict(artifact.settings))
+        seed = artifact.manifest["seed"]
         parts += [
-            draw.heading(f"{artifact.id}, seed {artifact.manifest['seed']}"),
-            f"<p><code>{draw.text(said, 4000)}</code></p>",
+            draw.heading(artifact.id if seed is None else f"{artifact.id}, seed {seed}"),
+            draw.settings(dict(_flat(artifact.settings))),
             draw.paragraph(f"SHA-256 of its content: {artifact.hash}", faint=True),
         ]
     parts.append(draw.paragraph(", ".join(f"{name} {number}" for name, number in versions().items()), faint=True))
     return draw.section("Settings and versions", *parts)
+
+
+def _flat(settings: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
+    """Settings with the names of those inside others put together, as ``outer.inner``."""
+    for name, value in sorted(settings.items()):
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{within}{name}.")
+        else:
+            shown = f"{value:.6g}" if isinstance(value, float) else files.canonical_json(value).strip('"')
+            yield f"{within}{name}", "none" if value is None else shown

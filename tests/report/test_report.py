@@ -75,7 +75,22 @@ def test_quality_comes_with_its_intervals(project, monkeypatch):
     quality = {"accuracy": share, "per_class": [share, None, share, share], "measured_on": "held-out labels"}
     monkeypatch.setattr(PseudoRun, "quality", lambda self: quality)
     seen = Seen(build_report(project))
-    assert "69.9% to 97.2%" in seen.text and "too few" in seen.text and "20 human labels" in seen.text
+    assert "69.9 to 97.2%" in seen.text and "too few" in seen.text and "Measured on held-out labels" in seen.text
+    assert "70 to 97%" in seen.words
+
+
+def test_the_story_comes_first_and_the_verdict_with_its_reasons(project):
+    seen = Seen(build_report(project))
+    assert seen.text.index("coresets of 12 to 30 images.") < seen.text.index("The pool")
+    assert "May one prune with them?" in seen.words
+    assert "Random selection is safer here" in seen.text  # no label was held out, so nothing is known
+
+
+def test_settings_are_a_table_and_not_code(project):
+    words = [word for word in Seen(build_report(project)).words if word]
+    said = words[words.index("Settings and versions") :]
+    assert float(said[said.index("knobs.cutoff") + 1]) >= 0
+    assert not [word for word in said if "{" in word or "None" in word or word == "null"]
 
 
 def test_what_people_typed_is_shown_and_never_run(project, monkeypatch):
@@ -159,6 +174,7 @@ def add_evaluation(project, rows):
 def test_the_evaluation_is_a_table_with_the_best_in_bold(project):
     add_evaluation(project, TRIALS)
     page = build_report(project)
+    assert '<figure class="plot"><svg viewBox' in page and page.count("10.0 points below random") == 2  # and in short
     assert "<b>86.0% ± 1.4</b>" in page and "<b>70.0%</b>" in page  # the best at 50% and at 90%
     assert "81.0% ± 1.4" in page and "<b>81.0%" not in page
     assert "All images: 91.0% ± 1.4." in page and "their reference labels" in page
