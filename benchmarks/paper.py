@@ -1,11 +1,12 @@
 """The paper's comparison at a size that two cores can finish: all methods, five ratios, several seeds.
 
     .venv/bin/python benchmarks/paper.py --dataset fashion|cifar10|FILE.npz [--variant standard|corrupt|longtail]
-        [--scale small|medium|full] [--seeds 3] [--methods A,B] [--ratios R,R] [--home DIR] [--small]
+        [--scale small|medium|full] [--seeds 3] [--methods A,B] [--ratios R,R] [--epochs E] [--home DIR] [--small]
 
 It walks the product's own line: import (with the variant), a random tenth labeled from the reference labels, FixMatch,
 the dynamics run, every method's own evidence, and the evaluation job. The project stays in ``--home``, so that a
-repeated call goes on where the last one ended. ``results/paper_<dataset>_<variant>.csv`` holds one row per training,
+repeated call goes on where the last one ended, and a call with more methods, ratios or seeds takes over what is there.
+``results/paper_<dataset>_<variant>.csv`` holds one row per training,
 ``results/paper_<dataset>_<variant>.json`` the machine, the versions, the settings and the minutes of each stage; the
 last line printed is JSON with the mean gain over Random in points. ``cifar10`` needs ``--data FILE.npz``.
 """
@@ -126,6 +127,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--ratios", default=RATIOS)
+    parser.add_argument("--epochs", type=int, help="of a training on the whole pool, instead of the preset's")
     parser.add_argument("--algorithm", default="fixmatch")
     parser.add_argument("--ssl", default="{}", help="changes to the SSL preset, as JSON")
     parser.add_argument("--home", type=Path, default=Path("paper-runs"))
@@ -153,7 +155,7 @@ def main() -> None:
         ratios=tuple(map(float, args.ratios.split(","))),
         seeds=tuple(range(1 if args.small else args.seeds)),
         preset="quick",
-        epochs=2 if args.small else None,
+        epochs=2 if args.small else args.epochs,
     )
     known = next((one for one in project.artifacts("evaluation") if dict(one.settings) == wanted.to_json()), None)
     stages.run(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from semiprune_core import files
+from semiprune_core import files, jobs
 from semiprune_core.artifacts import Artifact
 from semiprune_core.errors import ConflictError
 from semiprune_core.evaluation import (
@@ -31,6 +31,7 @@ from semiprune_core.evidence import EvidenceRequest, evidence_for
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.dynamics_job import labeled_tests
+from semiprune_core.learning.trainer import digest
 from semiprune_core.learning.training import check_pool
 from semiprune_core.learning.trial_run import Workbench
 from semiprune_core.methods import METHODS, select_coreset
@@ -40,6 +41,9 @@ from semiprune_core.records import BoolArray, Evidence, IntArray
 from semiprune_core.results import ScoreRun, latest_scores
 from semiprune_core.selection.options import take_evidence
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
+
+SAME = "same.json"
+"""In a job's own folder: the hash of what its results stand on."""
 
 
 @JOB_KINDS.register(KIND, title="Evaluate")
@@ -104,7 +108,9 @@ def _workbench(
     else:
         held = np.flatnonzero(ground.held_mask & (ground.held_labels >= 0))
         test_images, test_labels = images[held], ground.held_labels[held]
-    training, n_left = settings.supervised(), len(ground.chosen_from)
+    training, n_left, device = settings.supervised(), len(ground.chosen_from), str(choose_device(context.device))
+    tested = context.project.test_set().hash if ground.test == "split" else digest(held)
+    sames = (pool.hash, digest(ground.labels), tested, digest(test_labels), device)
     return Workbench(
         images=images,
         labels=ground.labels,
@@ -114,10 +120,25 @@ def _workbench(
         training=training,
         book=TrialBook(context.folder / BOOK),
         progress=context,
-        device=str(choose_device(context.device)),
+        device=device,
         n_trials=len(trials),
+        earlier=_earlier(context, files.sha256_json(sames)),
         total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
     )
+
+
+def _earlier(context: JobContext, same: str) -> dict[str, dict[str, Any]]:
+    """Results of other evaluations that stand on the ``same`` images, labels, test and device, by their mark.
+
+    A longer evaluation thereby goes on from a shorter one: nothing is trained twice.
+    """
+    files.write_json(context.folder / SAME, {"sha256": same})
+    found: dict[str, dict[str, Any]] = {}
+    for job in jobs.list_jobs(context.project, KIND):
+        path = job.work_folder / SAME
+        if job.id != context.job.id and path.is_file() and files.read_json(path)["sha256"] == same:
+            found |= {str(result["mark"]): result for _, result in TrialBook(job.work_folder / BOOK)}
+    return found
 
 
 @dataclass(frozen=True)

@@ -124,13 +124,14 @@ def fingerprint(settings: Settings, images: Images, labels: np.ndarray, **more: 
     return files.sha256_json(
         {
             "settings": settings.to_json(),
-            "labels": _digest(labels.astype(np.int64)),
+            "labels": digest(labels.astype(np.int64)),
             "shape": list(images.pixels.shape),
-            "sample": _digest(images.pixels[rows]),
+            "sample": digest(images.pixels[rows]),
             **more,
         }
     )
 
 
-def _digest(array: np.ndarray) -> str:
+def digest(array: np.ndarray) -> str:
+    """SHA-256 of an array's bytes."""
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()

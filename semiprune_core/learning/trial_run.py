@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from semiprune_core import files
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.learning.supervised_run import train_supervised
+from semiprune_core.learning.trainer import digest
 from semiprune_core.progress import Progress
 from semiprune_core.records import IntArray
 from semiprune_core.trials import Trial, TrialBook
@@ -97,7 +97,8 @@ class Workbench:
     """What all trials of a job share: the images (N, ...) with their labels, the test, the training, the book.
 
     ``total`` is the number of images that all planned trials train on, every epoch counted: the job's progress is
-    measured in these, as a trial on a tenth of the pool takes a tenth of the time.
+    measured in these, as a trial on a tenth of the pool takes a tenth of the time. ``earlier`` are results of the same
+    images, labels, test and device that other jobs had, by their mark.
     """
 
     images: np.ndarray
@@ -112,6 +113,7 @@ class Workbench:
     n_trials: int
     total: int
     done: int = 0
+    earlier: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     _finished: set[str] = field(default_factory=set)
     _marks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -145,6 +147,9 @@ class Workbench:
         if mark in self._marks:
             said = " ".join(part for part in (note, "Same images as another trial; trained once.") if part)
             return {**self._marks[mark], "note": said, "seconds": 0.0}
+        if mark in self.earlier:
+            self._marks[mark] = {**self.earlier[mark], "note": note}
+            return self._marks[mark]
         if len(idx) < FEWEST_TRAINED:
             raise InvalidDataError(
                 f"Pruning ratio {trial.pruning_ratio:g} leaves {len(idx)} of {len(self.images)} images to train on. "
@@ -175,5 +180,5 @@ class Workbench:
 
 def _mark(idx: IntArray, seed: int, training: SupervisedSettings) -> str:
     """Which training this is: which images, which seed, which settings."""
-    images = hashlib.sha256(np.ascontiguousarray(idx, dtype=np.int64).tobytes()).hexdigest()
+    images = digest(idx.astype(np.int64))
     return files.sha256_json({"images": images, "seed": seed, "training": training.to_json()})

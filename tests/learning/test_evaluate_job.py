@@ -1,6 +1,7 @@
 """The evaluation job: every cell once, pairs comparable, nothing lost by a stop, and honest about what it stands on."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -84,6 +85,27 @@ def test_the_table_has_every_cell_and_the_agreed_columns(project, quick):
     assert set(run.artifact.inputs) == {"pool", "pseudo", "scores"} and differences(run.artifact.folder) == []
     pd.testing.assert_frame_equal(partial_trials(job), trials)
     assert job.status().done == job.status().total and job.status().facts["trials_done"] == len(trials)
+
+
+def test_a_longer_evaluation_goes_on_from_a_shorter_one(project, quick):
+    short = done(evaluate(project, ratios=(0.8,), seeds=(0,))).trials()
+    quick.clear()
+    long = done(evaluate(project)).trials()
+    assert len(quick) == len(long) - len(short)  # what the first had trained is not trained again
+    told = ["method", "pruning_ratio", "seed"]
+    both = short.merge(long, on=told, suffixes=("", "_again"))
+    assert len(both) == len(short) and (both["n_correct"] == both["n_correct_again"]).all()
+    assert (both["minutes"] == both["minutes_again"]).all()
+    quick.clear()
+    done(evaluate(project, epochs=4))
+    assert len(quick) == len(long)  # another training is another result
+
+
+def test_another_truth_shares_nothing_with_an_earlier_evaluation(project, quick):
+    done(evaluate(project))
+    quick.clear()
+    trials = done(evaluate(project, truth="pseudo")).trials()
+    assert len(quick) == len(trials)
 
 
 def test_small_coresets_come_first_and_every_method_has_a_first_seed_before_a_second(project):
@@ -201,7 +223,11 @@ def test_other_scores_of_the_same_run_do_not_slip_in(project, quick):
 
 
 def test_a_stop_keeps_what_is_done_and_a_resume_trains_only_the_rest(project, quick, monkeypatch):
-    whole = done(evaluate(project)).trials()
+    first = evaluate(project)
+    whole = done(first).trials()
+    with pytest.raises(InvalidSettingError, match="no partial result"):
+        keep_partial(first)
+    shutil.rmtree(first.folder)  # so that nothing is taken over from it
     quick.clear()
     asked = []
 
@@ -224,8 +250,6 @@ def test_a_stop_keeps_what_is_done_and_a_resume_trains_only_the_rest(project, qu
     last = EvaluationRun(project.latest("evaluation"))
     pd.testing.assert_frame_equal(last.trials(), whole)
     assert not last.artifact.facts["stopped"]
-    with pytest.raises(InvalidSettingError, match="no partial result"):
-        keep_partial(jobs.list_jobs(project, "evaluate")[-1])
 
 
 def test_one_seed_and_ratio_starts_all_methods_alike_and_the_batch_is_halved(project, quick):
