@@ -111,7 +111,8 @@ def card(project: Project) -> None:
             places = line.standing(project)
             done = [place.step.title for place in places if place.state == "done"]
             step = line.next_step(project)
-            st.caption(f"{count(len(pool), 'image')} · done: {', '.join(done)} · next: {step.title}")
+            told = f"done: {', '.join(done)} · next: {step.title}" if len(done) < len(places) else "every step is done"
+            st.caption(f"{count(len(pool), 'image')} · {told}")
         with st.container(horizontal=True, vertical_alignment="center"):
             if st.button(f"Go to {step.title}", key=f"go_{project.name}", type="primary"):
                 projects.choose(project.name)

@@ -192,6 +192,16 @@ def test_every_page_is_full(project, page):
     assert not app.exception
     assert page == "pseudo" or not app.error  # there a red light speaks as an error
     assert not [one.value for one in app.info if "first" in one.value or "No project" in one.value]
+    if page == "home":
+        assert any("every step is done" in one.value for one in app.caption)
+
+
+def test_the_tour_goes_through_it_where_no_project_is_open(project):
+    app = AppTest.from_file(MAIN, default_timeout=120).run()
+    app.button(key="tour_start").click().run()
+    app.button(key="tour_next").click().run()
+    assert not app.exception and app.session_state["project"] == project.name
+    assert not [one.value for one in app.info if "No project" in one.value]
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.parts import project as projects
+from semiprune_core import finished_demo
 
 KEY = "tour"
 """In the session and in the address: whether the tour is on."""
@@ -110,6 +111,8 @@ def start_button() -> None:
     """For the first page; nothing while the tour is on."""
     if not is_on() and st.button("Take the tour", icon=":material/tour:", key="tour_start"):
         st.session_state[KEY] = True
+        if projects.current() is None and finished_demo.is_open(projects.workspace()):
+            projects.choose(finished_demo.NAME)  # full pages say more than empty ones
         st.rerun()
 
 
