@@ -16,15 +16,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from common import RESULTS, ROOT
+from size_plot import size_plot
 
 from semiprune_core.evaluation_plot import svg_plot
 from semiprune_core.evaluation_view import FULL, RANDOM, Difference, EvaluationView, half_interval, percent, view_of
 from semiprune_core.methods import METHODS
 from semiprune_core.paper_results import RESULTS as PAPER_FILE
+from semiprune_core.selection import default_knobs
 
 PAGE = ROOT / "docs" / "results.md"
 PICTURES = ROOT / "docs" / "images"
 OURS = ("semi_aum_cutoff", "semi_dual_beta")
+GROWING = (0.7, 0.8, 0.9)
 TITLES = {"fashion": "Fashion-MNIST", "cifar10": "CIFAR-10", "cifar10_12k": "CIFAR-10"}
 VARIANTS = {"standard": "", "corrupt": ", 30% corrupted", "longtail": ", long-tailed (0.1)"}
 INTRODUCTION = """# Results
@@ -124,6 +127,74 @@ def paper_table(dataset: str, variant: str, view: EvaluationView) -> list[str]:
     return [*lines, ""]
 
 
+def by_pool_size(rows: pd.DataFrame) -> Iterator[str]:
+    """The gain over Random with the starting values, by the size of the pool."""
+    yield "## Does a larger pool help?\n"
+    yield (
+        "Points above Random with the starting values of each size, on Fashion-MNIST pools of growing size (mean over "
+        f"{_seeds(rows)} seeds; a tenth labeled each). A training saw at most {rows['views'].max():,} images, all "
+        "epochs together; on the larger pools that is short, which is unkind to hard images.\n"
+    )
+    sizes = sorted(rows["n"].unique())
+    yield "![Gain over Random against pool size](images/results-pool-size.svg)\n"
+    yield f"| method | pruning | {' | '.join(f'{n:,} images' for n in sizes)} |"
+    yield f"|---|---|{'---|' * len(sizes)}"
+    for (method, ratio), gains in gains_by_size(rows).items():
+        cells = [f"{gains[n]:+.1f}" if n in gains else "–" for n in sizes]
+        yield f"| {METHODS.title(method)} | {percent(ratio)} | {' | '.join(cells)} |"
+    yield ""
+
+
+def gains_by_size(rows: pd.DataFrame) -> dict[tuple[str, float], dict[int, float]]:
+    """Mean gain over Random in points, by (method, ratio) and pool size, with the knob that is the default there."""
+    found: dict[tuple[str, float], dict[int, float]] = {}
+    for (n, ratio, method, knob), cell in rows.groupby(["n", "pruning_ratio", "method", "knob"]):
+        if method in OURS and ratio in GROWING and knob == _default(method, int(n), ratio, int(cell["epochs"].iloc[0])):
+            found.setdefault((method, ratio), {})[int(n)] = float(cell["gain"].mean())
+    return dict(sorted(found.items()))
+
+
+def _default(method: str, n_images: int, ratio: float, n_epochs: int) -> str:
+    """The starting value as the trials name it."""
+    known = default_knobs(method, n_images, ratio, n_epochs)
+    if "cutoff" in known.selector:
+        return f"{known.selector['cutoff']:g}"
+    return f"T={known.scores['dual_epochs']} c_D={known.selector['c_d']:g}"
+
+
+def wrong_labels(path: Path) -> Iterator[str]:
+    """What ``benchmarks/aum.py`` found."""
+    said = json.loads(path.read_text())
+    runs = said["details"]["runs"]
+    yield "## Does AUM find wrong labels?\n"
+    wrong, low, high = (np.mean([one[name] for one in runs]) for name in ("wrong", "aum_wrong", "aum_right"))
+    yield (
+        f"On the demo pool, {len(runs)} draws of the labeled tenth ({100 * wrong:.0f}% of the labels wrong): the mean "
+        f"AUM of wrong ones is {low:.2f}, of right ones {high:.2f}. What that does to a coreset at {said['ratio']:.0%} "
+        "is the cutoff's doing: a small one keeps hard images, many of them wrongly labeled, which teach most once "
+        "people have labeled them; a large one keeps wrong labels out, for those who train on pseudo-labels as they "
+        f"are. `{said['command']}`\n"
+    )
+    yield "| cutoff | share of wrong labels in the coreset, to that in the pool | lowest and highest |\n|---|---|---|"
+    for cutoff, mean in said["wrong_in_coreset_to_pool"].items():
+        each = [one["wrong_in_coreset_to_pool"][cutoff] for one in runs]
+        yield f"| {cutoff} | {mean:.2f} | {min(each):.2f} to {max(each):.2f} |"
+    yield ""
+
+
+def read_trials(path: Path) -> pd.DataFrame:
+    """Trials of ``benchmarks/defaults.py`` with their ``gain`` over Random of the same ratio and seed, in points."""
+    rows = pd.read_csv(path, dtype={"knob": str}, keep_default_na=False)
+    base = rows[rows["method"] == RANDOM].set_index(["pruning_ratio", "seed"])["test_accuracy"]
+    at = pd.MultiIndex.from_frame(rows[["pruning_ratio", "seed"]])
+    return rows.assign(gain=100 * (rows["test_accuracy"] - base.loc[at].to_numpy()))
+
+
+def _seeds(rows: pd.DataFrame) -> str:
+    each = rows.groupby("n")["seed"].nunique()
+    return f"{each.min()}" if each.min() == each.max() else f"{each.min()} to {each.max()}"
+
+
 def starting_values(paths: list[Path]) -> Iterator[str]:
     """What ``benchmarks/defaults.py`` tried."""
     yield "## Starting values\n"
@@ -134,15 +205,12 @@ def starting_values(paths: list[Path]) -> Iterator[str]:
         "labeled the coreset.\n"
     )
     for path in paths:
-        rows = pd.read_csv(path)
-        base = rows[rows["method"] == "random"].set_index(["pruning_ratio", "seed"])["test_accuracy"]
-        at = pd.MultiIndex.from_frame(rows[["pruning_ratio", "seed"]])
-        rows = rows.assign(gain=100 * (rows["test_accuracy"] - base.loc[at].to_numpy()))
+        rows = read_trials(path)
         name, n = TITLES.get(rows["dataset"].iloc[0], rows["dataset"].iloc[0]), int(rows["n"].iloc[0])
         yield f"**{name}, {n:,} images**, {rows['seed'].nunique()} seeds (`{path.name}`):\n"
         yield "| pruning | method | knob | accuracy | above Random | wrong |\n|---|---|---|---|---|---|"
         for (ratio, method), some in rows.groupby(["pruning_ratio", "method"], sort=True):
-            for knob, cell in some.fillna({"knob": ""}).groupby("knob", sort=True):
+            for knob, cell in some.groupby("knob", sort=True):
                 half = half_interval(cell["gain"]) if len(cell) > 2 else None
                 gain = "" if method == "random" else f"{cell['gain'].mean():+.1f}" + (f" ± {half:.1f}" if half else "")
                 yield (
@@ -162,10 +230,21 @@ def render(results: Path = RESULTS) -> tuple[str, dict[str, str]]:
     for path in sorted(results.glob("paper_*.csv"), key=_order):
         lines += comparison(path)
         plots[f"results-{path.stem.removeprefix('paper_')}.svg"] = svg_plot(view_of(pd.read_csv(path)))
-    trials = sorted(results.glob("defaults_*.csv"))
+    trials = sorted(results.glob("defaults_*.csv"), key=lambda path: (path.stem.rpartition("_")[0], _size(path)))
+    sizes = [path for path in trials if path.stem.startswith("defaults_fashion_")]
+    if len(sizes) > 1:
+        rows = pd.concat([read_trials(path) for path in sizes])
+        lines += by_pool_size(rows)
+        plots["results-pool-size.svg"] = size_plot(gains_by_size(rows))
+    if (results / "aum.json").exists():
+        lines += wrong_labels(results / "aum.json")
     if trials:
         lines += starting_values(trials)
     return "\n".join(lines).rstrip() + "\n", plots
+
+
+def _size(path: Path) -> int:
+    return int(path.stem.rpartition("_")[2])
 
 
 def _order(path: Path) -> tuple[bool, int]:

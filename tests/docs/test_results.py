@@ -128,3 +128,27 @@ def test_a_comparison_is_shown_with_its_differences_and_the_papers_numbers(monke
     assert f"{100 * (at_90['semi_aum_cutoff'] - at_90['random']):+.1f} ± " in page
     assert "The paper's own numbers" in page and "| Random | 94.4 |" not in page.split("The paper's own")[0]
     assert "Starting values" not in page
+
+
+def test_the_gain_is_shown_by_the_size_of_the_pool_with_its_starting_value(monkeypatch, tmp_path):
+    header = "dataset,n,epochs,method,knob,pruning_ratio,seed,test_accuracy,wrong,minutes,views"
+    for n, gain in ((6000, 0.01), (60000, 0.03)):
+        rows = [("random", "", 0.8), ("semi_aum_cutoff", "0.1", 0.8 + gain), ("semi_aum_cutoff", "0.4", 0.5)]
+        lines = [f"fashion,{n},30,{method},{knob},0.7,0,{accuracy},0.1,1,1000" for method, knob, accuracy in rows]
+        (tmp_path / f"defaults_fashion_{n}.csv").write_text("\n".join([header, *lines]) + "\n")
+    page, plots = script("results_page", monkeypatch).render(tmp_path)
+    assert "| method | pruning | 6,000 images | 60,000 images |" in page
+    assert "| Semi-AUM+Cutoff | 70% | +1.0 | +3.0 |" in page
+    assert plots["results-pool-size.svg"].count("<circle") == 2
+    assert page.index("6,000 images**") < page.index("60,000 images**")
+
+
+def test_wrong_labels_are_shown_by_cutoff_over_all_draws(monkeypatch, tmp_path):
+    runs = [
+        {"wrong": 0.1, "aum_wrong": low, "aum_right": 0.7, "wrong_in_coreset_to_pool": {"0.4": low}}
+        for low in (0.2, 0.4)
+    ]
+    said = {"ratio": 0.7, "wrong_in_coreset_to_pool": {"0.4": 0.3}, "details": {"runs": runs}, **SAID}
+    (tmp_path / "aum.json").write_text(json.dumps(said))
+    page, _ = script("results_page", monkeypatch).render(tmp_path)
+    assert "of wrong ones is 0.30, of right ones 0.70" in page and "| 0.4 | 0.30 | 0.20 to 0.40 |" in page
