@@ -33,7 +33,7 @@ from semiprune_core.dynamics import submit_dynamics
 from semiprune_core.evaluation import EvaluationRun, EvaluationSettings, submit_evaluation
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.exchange import take_reference
+from semiprune_core.labeling.taking_over import take_reference
 from semiprune_core.learning.presets import ssl_preset
 from semiprune_core.learning.training import TrainSettings, start_training
 from semiprune_core.methods import METHODS

@@ -29,7 +29,7 @@ from common import ROOT, finish
 from PIL import Image
 
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.exchange import take_reference
+from semiprune_core.labeling.taking_over import take_reference
 from semiprune_core.pool import PROBLEM_SCHEMA, SCHEMA
 from semiprune_core.records import coreset_size
 from semiprune_core.results import write_pseudo, write_scores

@@ -24,8 +24,8 @@ from semiprune_core.exporting import Export, export_coreset, list_exports
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.database import URL_VARIABLE
-from semiprune_core.labeling.exchange import take_reference
 from semiprune_core.labeling.progress_report import progress as labeling_progress
+from semiprune_core.labeling.taking_over import take_reference
 from semiprune_core.learning import training
 from semiprune_core.learning.presets import ssl_preset
 from semiprune_core.learning.training import TrainSettings

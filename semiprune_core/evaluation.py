@@ -25,7 +25,7 @@ from semiprune_core.checks import check_choice, check_range
 from semiprune_core.coresets import RATIOS, CoresetRequest
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.store import LabelsSnapshot
+from semiprune_core.labeling.settled import LabelsSnapshot
 from semiprune_core.learning import machine
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings

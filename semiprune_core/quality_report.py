@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.labeling import LabelStore
-from semiprune_core.labeling.store import LabelsSnapshot
+from semiprune_core.labeling.settled import LabelsSnapshot
 from semiprune_core.learning.quality import Z95, Bin, Share, measure, wilson
 from semiprune_core.pool import Pool
 from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray

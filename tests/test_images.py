@@ -14,7 +14,8 @@ from PIL import Image
 from semiprune_core import images
 from semiprune_core.corruptions import CORRUPTIONS, apply
 from semiprune_core.errors import InvalidSettingError, SourceError
-from tests.hostile_inputs import encoded, picture, png_chunk
+from tests.hostile_inputs.cases import encoded, picture
+from tests.hostile_inputs.images import png_chunk
 
 RAMP = np.arange(16 * 16, dtype=np.uint8).reshape(16, 16)
 

@@ -11,7 +11,7 @@ from pages.parts.text import count, literal
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.classes import Added, LabelClass, NewClass, read_class_csv, read_class_list
-from semiprune_core.labeling.exchange import decode_text
+from semiprune_core.labeling.label_files import decode_text
 from semiprune_core.pool import Pool
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from semiprune_core.exporting.base import FORMATS, Place
 from semiprune_core.exporting.content import Content
 from semiprune_core.labeling.classes import NewClass
-from semiprune_core.labeling.exchange import LOCAL_FILES, choice, label_studio_config
+from semiprune_core.labeling.giving_away import choice, label_studio_config
+from semiprune_core.labeling.label_files import LOCAL_FILES
 
 
 @FORMATS.register(

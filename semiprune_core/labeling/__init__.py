@@ -1,4 +1,4 @@
-"""Labeling: drawing the subset, the append-only label store, classes, leases, agreement, progress, exchange."""
+"""Labeling: drawing the subset, the append-only label store, classes, leases, agreement, progress, files."""
 
 from semiprune_core.labeling.events import Ack, Event, Held
 from semiprune_core.labeling.store import LabelStore, copy_labels, forget_project, has_store, open_store

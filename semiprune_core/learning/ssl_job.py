@@ -11,7 +11,7 @@ import numpy as np
 from semiprune_core import files
 from semiprune_core.artifacts import Artifact, open_artifact
 from semiprune_core.jobs import JOB_KINDS, JobContext
-from semiprune_core.labeling.store import LabelsSnapshot
+from semiprune_core.labeling.settled import LabelsSnapshot
 from semiprune_core.learning import training
 from semiprune_core.learning.quality import wilson
 from semiprune_core.learning.training import PoolLabels, TrainSettings

@@ -27,7 +27,7 @@ from semiprune_core.errors import ConflictError, InvalidDataError, JobError, Sem
 from semiprune_core.jobs import DONE, Job, JobStatus, list_jobs, submit
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.drawing import FEW_LABELS
-from semiprune_core.labeling.store import LabelsSnapshot
+from semiprune_core.labeling.settled import LabelsSnapshot
 from semiprune_core.learning import machine
 from semiprune_core.learning.labels import check_labels
 from semiprune_core.learning.presets import SSL_PRESETS

@@ -29,7 +29,7 @@ from semiprune_core.errors import InvalidDataError, MissingStepError, UnknownNam
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.classes import LabelClass
 from semiprune_core.labeling.events import FIRST_ROUND, SETTLE_ROUND, Ack, check_annotator
-from semiprune_core.labeling.exchange import export_csv, export_label_studio
+from semiprune_core.labeling.giving_away import export_csv, export_label_studio
 from semiprune_core.labeling.progress_report import progress
 from semiprune_core.likeness import looks
 from semiprune_core.paths import shown

@@ -8,6 +8,7 @@ import shutil
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from tests.browser.label_support import DeckPage, Studio, open_context
 from tests.browser.serving import Server, free_port
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -51,3 +52,27 @@ def page(chromium, server):
     yield tab
     context.close()
     assert errors == []
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory):
+    """The app over small projects, for the label page."""
+    studio = Studio(tmp_path_factory.mktemp("home"))
+    studio.start()
+    yield studio
+    studio.kill()
+
+
+@pytest.fixture
+def context(chromium):
+    """A fresh browser profile of the annotator ada."""
+    context = open_context(chromium)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def deck(studio, context, request):
+    """The label page with a project of its own."""
+    name = f"t-{abs(hash(request.node.nodeid)):x}"
+    return DeckPage(studio, studio.project(name), context).open()

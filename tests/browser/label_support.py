@@ -151,3 +151,13 @@ class DeckPage:
 
     def decisions(self) -> list[dict]:
         return [row for row in self.store.events() if row["annotator"] == self.annotator]
+
+
+def seen_and_pressed(deck, keys, pause):
+    """Press keys one after the other; the images that were in view at each."""
+    seen = []
+    for key in keys:
+        seen.append(deck.ready())
+        deck.press(key)
+        time.sleep(pause)
+    return seen

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.exchange import take_reference
+from semiprune_core.labeling.taking_over import take_reference
 from semiprune_core.workspace import Workspace
 from tests.scored_projects import make_scored
 

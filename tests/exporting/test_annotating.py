@@ -11,7 +11,8 @@ from semiprune_core import review
 from semiprune_core.errors import UnknownNameError, WorkspaceError
 from semiprune_core.exporting import export_coreset, open_content
 from semiprune_core.labeling import Event, open_store
-from semiprune_core.labeling.exchange import choice, import_csv, import_label_studio
+from semiprune_core.labeling.giving_away import choice
+from semiprune_core.labeling.taking_over import import_csv, import_label_studio
 from semiprune_core.pool import read_id
 from semiprune_core.progress import Collected
 from semiprune_core.results import PseudoRun

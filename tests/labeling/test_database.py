@@ -207,7 +207,7 @@ def test_the_store_survives_a_fork(store, event):
 
 
 def test_labeling_imports_neither_torch_nor_streamlit():
-    modules = ["store", "classes", "drawing", "leases", "agreement", "progress_report", "exchange"]
+    modules = ["store", "classes", "drawing", "leases", "agreement", "progress_report", "taking_over", "giving_away"]
     imports = "; ".join(f"import semiprune_core.labeling.{name}" for name in modules)
     check = f"{imports}; import sys; assert not {{'torch', 'streamlit', 'sklearn', 'scipy.stats'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", check], check=True)

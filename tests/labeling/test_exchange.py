@@ -13,16 +13,14 @@ import pytest
 
 from semiprune_core.errors import InvalidDataError, MissingStepError
 from semiprune_core.labeling.events import Event
-from semiprune_core.labeling.exchange import (
+from semiprune_core.labeling.giving_away import (
     export_csv,
     export_label_studio,
-    import_csv,
-    import_label_studio,
     label_studio_config,
     spreadsheet_safe,
-    take_reference,
     without_guard,
 )
+from semiprune_core.labeling.taking_over import import_csv, import_label_studio, take_reference
 from semiprune_core.pool import show_id
 from semiprune_core.progress import Collected, Stopped
 

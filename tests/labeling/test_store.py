@@ -11,7 +11,7 @@ import pytest
 
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.labeling import LabelStore
-from semiprune_core.labeling.store import LabelsSnapshot
+from semiprune_core.labeling.settled import LabelsSnapshot
 from semiprune_core.pool import show_id
 
 BIG = 2**64 - 1

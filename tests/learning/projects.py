@@ -4,7 +4,7 @@ import numpy as np
 
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.exchange import import_csv, take_reference
+from semiprune_core.labeling.taking_over import import_csv, take_reference
 from semiprune_core.learning.training import TrainSettings
 from semiprune_core.pool import show_id
 from semiprune_core.progress import Collected

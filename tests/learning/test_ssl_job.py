@@ -11,7 +11,7 @@ from semiprune_core.errors import ConflictError, InvalidDataError, InvalidSettin
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.jobs import supervise, wait
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.exchange import take_reference
+from semiprune_core.labeling.taking_over import take_reference
 from semiprune_core.learning import preflight, training
 from semiprune_core.learning.training import TrainSettings
 from semiprune_core.progress import Collected

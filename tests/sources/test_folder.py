@@ -15,7 +15,7 @@ from semiprune_core.images import content_hash
 from semiprune_core.paths import PathGuard
 from semiprune_core.sources import SOURCES, SourceSpec, open_source, parse_source
 from semiprune_core.sources.reading import read_entry
-from tests.hostile_inputs import GOOD, encoded, picture
+from tests.hostile_inputs.cases import GOOD, encoded, picture
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from semiprune_core.images import Decoded
 from semiprune_core.paths import PathGuard
 from semiprune_core.sources import open_source
 from semiprune_core.sources.reading import read_entry
-from tests.hostile_inputs import CASES, Case, picture
+from tests.hostile_inputs import CASES
+from tests.hostile_inputs.cases import Case, picture
 
 SECRET = picture(99).tobytes()
 

@@ -15,7 +15,7 @@ from semiprune_core.paths import PathGuard
 from semiprune_core.sources import SourceSpec, open_source
 from semiprune_core.sources.manifest import preview
 from semiprune_core.sources.reading import read_entry
-from tests.hostile_inputs import GOOD, picture
+from tests.hostile_inputs.cases import GOOD, picture
 
 
 @pytest.fixture

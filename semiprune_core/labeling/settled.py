@@ -1,0 +1,123 @@
+"""Settled labels: what people decided so far, image by image, and the snapshot of it that a job pins."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from semiprune_core.files import canonical_json
+from semiprune_core.records import UNLABELED, BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from semiprune_core.labeling.drawing import Drawing
+
+REFERENCE, FIRST, SETTLED, REVIEWED = range(4)
+"""How much a label weighs; settled and reviewed ones weigh the same, and the later of them counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What people decided so far: one settled class per image.
+
+    ``ids`` (M,) uint64 ascending, ``class_ids`` (M,), ``by_person_mask`` (M,) False for reference labels,
+    ``seqs`` (M,) number of the deciding event; ``disputed_ids`` (K,) images whose annotators disagree and which
+    nobody settled: they have no label until then.
+    """
+
+    ids: np.ndarray
+    class_ids: IntArray
+    by_person_mask: BoolArray
+    seqs: IntArray
+    disputed_ids: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class LabelsSnapshot:
+    """The labels a job pins. ``ids`` (M,) uint64 ascending, ``labels`` (M,) indices into ``class_names``.
+
+    ``uniform_mask`` (M,) is True where the image was drawn uniformly *and* labeled without a suggestion in view:
+    only those may serve unbiased estimates. ``hash`` covers all of it.
+    """
+
+    ids: np.ndarray
+    labels: IntArray
+    uniform_mask: BoolArray
+    class_names: tuple[str, ...]
+    hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256(canonical_json(list(self.class_names)).encode())
+        for array, kind in ((self.ids, np.uint64), (self.labels, np.int64), (self.uniform_mask, np.uint8)):
+            digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+        object.__setattr__(self, "hash", digest.hexdigest())
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def on_pool(self, ids: np.ndarray, duplicate_of: IntArray) -> tuple[IntArray, BoolArray]:
+        """Labels (N,) for every image of a pool, -1 for none, and the uniform mask (N,).
+
+        Images with the same content have one label: that of the first among them if it has one, else that of the
+        first copy that has one. So a picture is never labeled on one side and unlabeled on the other.
+        """
+        labels = np.full(len(ids), UNLABELED, dtype=np.int64)
+        uniform = np.zeros(len(ids), dtype=bool)
+        if len(self.ids):
+            place = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+            known = self.ids[place] == ids
+            labels[known] = self.labels[place[known]]
+            uniform[known] = self.uniform_mask[place[known]]
+        labeled = np.flatnonzero(labels != UNLABELED)[::-1]  # backwards, so that the first one is written last
+        chosen = np.full(len(ids), -1, dtype=np.int64)
+        chosen[duplicate_of[labeled]] = labeled
+        chosen = chosen[duplicate_of]
+        has = chosen >= 0
+        labels[has], uniform[has] = labels[chosen[has]], uniform[chosen[has]]
+        return labels, uniform
+
+
+def settle(rows: np.ndarray, into: Mapping[int, int]) -> Labels:
+    """Settled labels from rows (image, class, seq, weight): the heaviest decide; of the settled, the latest does."""
+    ids = np.ascontiguousarray(rows[:, 0]).view(np.uint64)
+    if not len(rows):
+        empty = np.empty(0, dtype=np.int64)
+        return Labels(ids, empty, empty.astype(bool), empty, ids)
+    lookup = np.arange(int(rows[:, 1].max()) + 1)
+    for class_id, target in into.items():
+        if class_id < len(lookup):
+            lookup[class_id] = target
+    class_ids, seqs, ranks = lookup[rows[:, 1]], rows[:, 2], np.minimum(rows[:, 3], SETTLED)
+    order = np.lexsort((seqs, ranks, ids))
+    ids, class_ids, seqs, ranks = ids[order], class_ids[order], seqs[order], ranks[order]
+    last = np.flatnonzero(np.append(ids[1:] != ids[:-1], True))  # the deciding event of each image
+    starts = np.append(0, last[:-1] + 1)
+    of_image = np.repeat(np.arange(len(last)), last - starts + 1)
+    top = last[of_image]
+    differs = (ranks == ranks[top]) & (class_ids != class_ids[top]) & (ranks[top] < SETTLED)
+    disputed = np.zeros(len(last), dtype=bool)
+    disputed[of_image[differs]] = True
+    chosen = last[~disputed]
+    return Labels(ids[chosen], class_ids[chosen], ranks[chosen] > 0, seqs[chosen], ids[last[disputed]])
+
+
+def uniform_order(drawings: Sequence[Drawing], seed: int, decided_ms: Mapping[int, int]) -> tuple[np.ndarray, int]:
+    """The images (M,) of a seed's uniform drawings in order, and how many of them met no image from elsewhere.
+
+    From elsewhere: in an earlier drawing that was not uniform, or decided earlier without being in a uniform one.
+    """
+    others: set[int] = set()
+    uniform: set[int] = set()
+    ids, sure, is_sure = np.empty(0, np.uint64), 0, True
+    for one in drawings:  # oldest first; a larger drawing begins with the smaller one of its seed
+        if one.uniform and one.seed == seed and len(one) > len(ids):
+            new = one.ids[len(ids) :].tolist()
+            early = {image for image in new if decided_ms.get(image, one.saved_ms) < one.saved_ms} - uniform
+            is_sure = is_sure and not early and others.isdisjoint(new)
+            ids = one.ids
+            sure = len(ids) if is_sure else sure
+        (uniform if one.uniform else others).update(one.ids.tolist())
+    return ids, sure
