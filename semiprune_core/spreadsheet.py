@@ -12,3 +12,12 @@ def safe_cell(text: str) -> str:
     "'=HYPERLINK(1)"
     """
     return f"'{text}" if text.startswith(TRIGGERS) else text
+
+
+def plain_cell(text: str) -> str:
+    """A cell of :func:`safe_cell` as it was before.
+
+    >>> plain_cell("'=HYPERLINK(1)"), plain_cell("'tis")
+    ('=HYPERLINK(1)', "'tis")
+    """
+    return text[1:] if text.startswith("'") and text[1:].startswith(TRIGGERS) else text

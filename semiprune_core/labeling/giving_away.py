@@ -20,11 +20,11 @@ from semiprune_core.labeling.events import FIRST_ROUND, Held
 from semiprune_core.labeling.label_files import LOCAL_FILES
 from semiprune_core.pool import show_id
 from semiprune_core.records import IntArray
+from semiprune_core.spreadsheet import safe_cell
 
 if TYPE_CHECKING:
     from semiprune_core.labeling.store import LabelStore
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 COLUMNS = ("image_id", "path", "label", "annotator")
 
 
@@ -34,26 +34,11 @@ class LabeledPool(Protocol):
     @property
     def ids(self) -> np.ndarray: ...
     @property
-    def table(self) -> pa.Table: ...
-    @property
     def class_names(self) -> tuple[str, ...]: ...
     @property
     def reference_labels(self) -> IntArray: ...
+    def column(self, name: str) -> pa.Array: ...
     def positions(self, ids: np.ndarray) -> IntArray: ...
-
-
-def spreadsheet_safe(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula (OWASP's set of first characters).
-
-    >>> spreadsheet_safe("=1+1"), spreadsheet_safe("cat")
-    ("'=1+1", 'cat')
-    """
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
-
-
-def without_guard(text: str) -> str:
-    """A cell of :func:`spreadsheet_safe` as it was before."""
-    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA_STARTS) else text
 
 
 def export_csv(
@@ -65,7 +50,7 @@ def export_csv(
     The default is safe to open in a spreadsheet; ``exact`` is byte for byte what is stored, for machines: only that
     one comes back unchanged into a project that does not know its classes yet.
     """
-    keep = str if exact else spreadsheet_safe
+    keep = str if exact else safe_cell
     answers = _answers(store, every_answer=every_answer)
     positions = pool.positions(np.array([held.image_id for held, _ in answers], dtype=np.uint64))
     order = sorted((p, number) for number, p in enumerate(positions.tolist()) if p >= 0)

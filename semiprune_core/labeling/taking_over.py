@@ -22,11 +22,12 @@ from semiprune_core.errors import InvalidDataError, MissingStepError
 from semiprune_core.labeling.classes import NewClass, class_name, resolve_merges
 from semiprune_core.labeling.drawing import together
 from semiprune_core.labeling.events import FIRST_ROUND, REVIEW_ROUND, Event, Held, check_annotator
-from semiprune_core.labeling.giving_away import LabeledPool, without_guard
+from semiprune_core.labeling.giving_away import LabeledPool
 from semiprune_core.labeling.label_files import Row, RowProblem, read_csv_rows, read_label_studio_rows
 from semiprune_core.paths import shown
 from semiprune_core.pool import read_id, show_id
 from semiprune_core.progress import Progress, Stopped
+from semiprune_core.spreadsheet import plain_cell
 
 if TYPE_CHECKING:
     from semiprune_core.labeling.store import LabelStore
@@ -193,7 +194,7 @@ def _name_in(row: Row, known: Collection[str]) -> str | None:
     if row.label is None:
         return None
     name = unicodedata.normalize("NFC", row.label).strip()
-    plain = without_guard(name)
+    plain = plain_cell(name)
     return plain if row.spreadsheet and name not in known and plain in known else name
 
 
@@ -222,7 +223,7 @@ def _find_images(pool: LabeledPool, rows: Sequence[Row], result: ImportResult) -
         wanted = [_normal(rows[number].path or "") for number in by_path]
         as_written = _index_in(wanted, paths)
         wanted = [
-            without_guard(path) if place is None and rows[number].spreadsheet else path
+            plain_cell(path) if place is None and rows[number].spreadsheet else path
             for number, path, place in zip(by_path, wanted, as_written)
         ]
         first = _index_in(wanted, paths)

@@ -1,6 +1,7 @@
 """The label page in a real browser: keys, undo, search, queues, the deck and the grid."""
 
 import pytest
+from playwright.sync_api import expect
 
 from semiprune_core.pool import show_id
 from tests.browser.label_support import DeckPage, seen_and_pressed, wait_until
@@ -216,6 +217,7 @@ def test_a_narrow_page_keeps_its_head_small(deck):
     deck.page.set_viewport_size({"width": 420, "height": 860})
     deck.page.reload()
     deck.ready()
+    expect(deck.page.locator(".count")).not_to_be_empty()  # it comes with the project's progress
     assert not deck.page.locator(".pace").is_visible()
     boxes = {name: deck.page.locator(name).bounding_box() for name in (".count", ".status", ".help-button")}
     middle = {name: box["y"] + box["height"] / 2 for name, box in boxes.items()}

@@ -17,12 +17,11 @@ from semiprune_core.labeling.giving_away import (
     export_csv,
     export_label_studio,
     label_studio_config,
-    spreadsheet_safe,
-    without_guard,
 )
 from semiprune_core.labeling.taking_over import import_csv, import_label_studio, take_reference
 from semiprune_core.pool import show_id
 from semiprune_core.progress import Collected, Stopped
+from semiprune_core.spreadsheet import plain_cell, safe_cell
 
 PATHS = ["a/1.png", "a/2.png", "ü b/3 #100%.png", "=cmd.png", "twice.png", "twice.png", "'=odd.png"]
 
@@ -180,10 +179,7 @@ def test_a_csv_comes_back_as_it_went(store, database, pool, event, tmp_path, exa
 
 @pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r"])
 def test_no_cell_begins_like_a_formula(first):
-    assert (
-        spreadsheet_safe(first + "1") == "'" + first + "1"
-        and without_guard(spreadsheet_safe(first + "1")) == first + "1"
-    )
+    assert safe_cell(first + "1") == "'" + first + "1" and plain_cell(safe_cell(first + "1")) == first + "1"
 
 
 def test_a_path_that_really_begins_with_an_apostrophe_is_found(store, pool):
