@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from semiprune_core import files, jobs
-from semiprune_core.artifacts import Artifact
+from semiprune_core.artifacts import Artifact, versions
 from semiprune_core.errors import ConflictError
 from semiprune_core.evaluation import (
     ARTIFACT,
@@ -110,7 +110,9 @@ def _workbench(
         test_images, test_labels = images[held], ground.held_labels[held]
     training, n_left, device = settings.supervised(), len(ground.chosen_from), str(choose_device(context.device))
     tested = context.project.test_set().hash if ground.test == "split" else digest(held)
-    sames = (pool.hash, digest(ground.labels), tested, digest(test_labels), device)
+    known = versions()
+    makers = [known[name] for name in ("semiprune", "torch") if name in known]
+    sames = (pool.hash, digest(ground.labels), tested, digest(test_labels), device, makers)
     return Workbench(
         images=images,
         labels=ground.labels,
@@ -128,7 +130,7 @@ def _workbench(
 
 
 def _earlier(context: JobContext, same: str) -> dict[str, dict[str, Any]]:
-    """Results of other evaluations that stand on the ``same`` images, labels, test and device, by their mark.
+    """Results of other evaluations that stand on the ``same`` images, labels, test, device and versions, by mark.
 
     A longer evaluation thereby goes on from a shorter one: nothing is trained twice.
     """
