@@ -48,10 +48,14 @@ svg.balance { max-width: 32rem; } figure.plot { max-width: 44rem; margin: .8rem 
 @page { margin: 16mm; }
 @media print { body { padding: 0; max-width: none; font-size: 11pt; } h2, h3 { break-after: avoid; }
   p:has(+ figure), p:has(+ .pictures), p:has(+ .charts), p:has(+ table), .numbers { break-after: avoid; }
-  figure, svg, p, tr, .pictures, .numbers { break-inside: avoid; }
+  figure, svg, p, tr, table.small, .pictures, .numbers { break-inside: avoid; }
+  .numbers { grid-template-columns: repeat(auto-fit, minmax(5.5rem, 1fr)); } .numbers b { font-size: 1.1rem; }
+  .settings { columns: 2; } table { font-size: .78rem; } td.n, th { white-space: nowrap; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
 WIDTH, HEIGHT = 320, 110
+SMALL_TABLE = 15
+"""A table of so many rows is printed on one page."""
 
 
 def text(value: object, limit: int = 200) -> str:
@@ -113,7 +117,8 @@ def table(
         + "</tr>"
         for at, row in enumerate(rows)
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    size = " class=small" if body.count("<tr>") <= SMALL_TABLE else ""
+    return f"<table{size}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _kind(cell: object, is_number: bool) -> str:
