@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 TEST_ARGS ?=
+# one thread each: two test processes with two threads each would wait for one another most of the time
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .PHONY: run install test test-full lint tools clean demo-pool demo-artifacts
 
@@ -39,14 +41,14 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/ruff format --check .
 
 test: $(INSTALLED_DEV) tools lint
-	$(BIN)/python -m pytest -m "not browser and not fault" -n 2 $(TEST_ARGS)
-	$(BIN)/python -m pytest -m "fault and not browser" -n 2 $(TEST_ARGS)
-	$(BIN)/python -m pytest -m browser $(TEST_ARGS)
+	$(PYTEST) -m "not browser and not fault" -n 2 $(TEST_ARGS)
+	$(PYTEST) -m "fault and not browser" -n 2 $(TEST_ARGS)
+	$(PYTEST) -m browser $(TEST_ARGS)
 
 test-full: $(INSTALLED_DEV) tools lint
-	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "not browser and not fault" -n 2 $(TEST_ARGS)
-	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m "fault and not browser" -n 2 $(TEST_ARGS)
-	SEMIPRUNE_FULL=1 $(BIN)/python -m pytest -m browser $(TEST_ARGS)
+	SEMIPRUNE_FULL=1 $(PYTEST) -m "not browser and not fault" -n 2 $(TEST_ARGS)
+	SEMIPRUNE_FULL=1 $(PYTEST) -m "fault and not browser" -n 2 $(TEST_ARGS)
+	SEMIPRUNE_FULL=1 $(PYTEST) -m browser $(TEST_ARGS)
 
 demo-pool: $(INSTALLED)
 	$(BIN)/python assets/make_demo_pool.py
