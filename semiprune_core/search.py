@@ -34,6 +34,7 @@ from semiprune_core.records import coreset_size
 from semiprune_core.results import PseudoRun, ScoreRun, TrajectoryRun, latest_scores, made_from
 from semiprune_core.scores import SCORES, ScoreSettings
 from semiprune_core.selection.defaults import (
+    BY_CUTOFF,
     PAPER_BETA,
     PAPER_RATIOS,
     Defaults,
@@ -59,6 +60,8 @@ CHEAP_SHARE = 2
 FEWEST_EPOCHS = 3
 NEAR = 0.05
 """A value found at one ratio is used at ratios up to this far away."""
+NOISY_FROM = 0.25
+"""The share of wrong labels from which on the default cutoffs are not to be relied on."""
 PAPER = "paper:"
 COLUMNS = ("method", "pruning_ratio", "seed", "knob", "value", "n_epochs", "n_train", "n_test", "n_correct", "accuracy")
 KNOB_WORDS = {"cutoff": "cutoff", "c_d": "c_D"}
@@ -576,13 +579,27 @@ def searched_knobs(
     return known
 
 
+def _caution(project: Project, method: str, scores: ScoreRun) -> str:
+    """What to know where more labels are wrong than on the pools of the trials; empty elsewhere."""
+    if method not in BY_CUTOFF:
+        return ""
+    quality = PseudoRun(made_from(project, scores.artifact, "pseudo")).quality()
+    wrong = 1 - quality["accuracy"]["value"] if quality else 0.0
+    if wrong < NOISY_FROM:
+        return ""
+    return (
+        f" But about {wrong:.0%} of the labels are wrong here, and small cutoffs keep them: on CIFAR-10 with 40% wrong "
+        "they lost to Random. Take Semi-DUAL+Beta, raise the cutoff, or search."
+    )
+
+
 def starting_knobs(project: Project, method: str, ratio: float, scores: ScoreRun) -> Defaults:
     """Where to start with ``method`` at this ratio, and why: what a search found, else the default for such a pool."""
     found = searched(project, method, ratio, scores)
     if found is None:
         known = default_knobs(method, int(scores.artifact.facts["n_images"]), ratio, scores.n_epochs)
         why = f"{known.why} Not searched at this ratio." if searched_knob(method) else known.why
-        return dataclasses.replace(known, why=why)
+        return dataclasses.replace(known, why=why + _caution(project, method, scores))
     seeds = f"{found.n_seeds} seeds" if found.n_seeds > 1 else "one seed"
     at = "" if found.pruning_ratio == ratio else f" at ratio {found.pruning_ratio:g}"
     knobs = searched_knobs(project, method, ratio, scores) or {}

@@ -7,7 +7,7 @@ from semiprune_core import search
 from semiprune_core.artifacts import open_artifact
 from semiprune_core.coresets import CoresetRequest, build_coreset, build_coresets, with_searched
 from semiprune_core.errors import InvalidSettingError, MissingStepError, UnknownNameError
-from semiprune_core.results import latest_scores
+from semiprune_core.results import PseudoRun, latest_scores
 from semiprune_core.scoring import with_settings
 from semiprune_core.search import (
     SearchRun,
@@ -18,6 +18,7 @@ from semiprune_core.search import (
     search_settings,
     searched,
     searched_knobs,
+    starting_knobs,
     submit_search,
     trial_table,
     write_search,
@@ -267,3 +268,13 @@ def test_what_cannot_be_searched_is_refused_before_it_is_queued(project, workspa
 def test_the_plan_counts_images_over_all_epochs(project):
     plan = search.plan_search(project, SearchSettings(ratios=(0.5,), seeds=(0,), training={"epochs": 9}))
     assert plan.n_trials == 7 and plan.n_images == 7 * 54 * 8 and plan.seconds is None
+
+
+@pytest.mark.parametrize("right, warns", [(0.87, False), (0.6, True)])
+def test_small_cutoffs_come_with_a_warning_where_many_labels_are_wrong(project, monkeypatch, right, warns):
+    monkeypatch.setattr(PseudoRun, "quality", lambda self: {"accuracy": {"value": right}})
+    scores = latest_scores(project)
+    assert ("40% of the labels are wrong here" in starting_knobs(project, "semi_aum_cutoff", 0.7, scores).why) is warns
+    assert "are wrong here" not in starting_knobs(project, "semi_dual_beta", 0.7, scores).why
+    monkeypatch.setattr(PseudoRun, "quality", lambda self: None)  # nothing was held out
+    assert "are wrong here" not in starting_knobs(project, "semi_aum_cutoff", 0.7, scores).why
