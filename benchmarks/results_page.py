@@ -37,7 +37,7 @@ coresets, and a network trained from scratch on each of them with true labels. E
 `benchmarks/results/`, which hold one row per training; baselines that win are shown like everything else.
 
 **Scale.** The paper trains ResNet-18 for 200 epochs on 50,000 images and more, on GPUs. Everything here was run on two
-CPU cores: pools of some thousand small images, a compact network, 30 epochs for the scores and 30 to 90 for each
+CPU cores: pools of some thousand small images, a compact network, 30 epochs for the scores and 12 to 90 for each
 coreset. Accuracies are therefore lower than the paper's and not comparable with them; what can be compared is which
 method is ahead of Random, and by how much. ± is the standard deviation over seeds; differences to Random are paired by
 seed, with half their 95% interval (Student), in points.
@@ -82,18 +82,18 @@ def _points(difference: Difference) -> str:
 def comparison(path: Path) -> Iterator[str]:
     """One run of ``benchmarks/paper.py``."""
     said = json.loads(path.with_suffix(".json").read_text())
+    trials = pd.read_csv(path)
     view = view_of(
-        pd.read_csv(path),
+        trials,
         titles={name: METHODS.title(name) for name in METHODS},
         unranked=[name for name in METHODS if METHODS[name].labels_from == "reference"],
     )
     title = TITLES.get(said["dataset"], said["dataset"]) + VARIANTS[said["variant"]]
-    minutes = sum(said["stage_minutes"].values())
     yield f"## {title}\n"
     yield (
         f"{said['n_pool']:,} images, {said['n_labeled']:,} of them labeled, {said['n_test']:,} test images; "
         f"{100 * said['pseudo_label_accuracy']:.1f}% of the labels that the scores were made with are right. "
-        f"{view.n_trials} trainings, {minutes:,.0f} minutes on {said['machine']['cores']} cores "
+        f"{view.n_trials} trainings, together {trials['minutes'].sum():,.0f} minutes of one core "
         f"({said['machine']['cpu']}), torch {said['versions']['torch']}. `{said['command']}`\n"
     )
     if view.full is not None:
