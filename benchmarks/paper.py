@@ -39,6 +39,7 @@ from semiprune_core.learning.training import TrainSettings, start_training
 from semiprune_core.methods import METHODS
 from semiprune_core.progress import Collected
 from semiprune_core.sources.base import SourceSpec
+from semiprune_core.trials import FULL
 from semiprune_core.workspace import Project, Workspace
 
 SCALES = {"small": 6_000, "medium": 20_000, "full": None}
@@ -125,7 +126,7 @@ def main() -> None:
     parser.add_argument("--scale", choices=tuple(SCALES), default="small")
     parser.add_argument("--n", type=int, help="so many images instead of the scale's")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--methods", default=",".join([FULL, *METHODS]))
     parser.add_argument("--ratios", default=RATIOS)
     parser.add_argument("--epochs", type=int, help="of a training on the whole pool, instead of the preset's")
     parser.add_argument("--algorithm", default="fixmatch")
@@ -201,7 +202,7 @@ def _right(project: Project, labels: np.ndarray) -> float:
 
 def _gains(table: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Mean over the seeds of the difference to Random of the same seed, in points, by method and ratio."""
-    pruned = table[table["method"] != "full"]
+    pruned = table[table["method"] != FULL]
     wide = pruned.pivot(index=["pruning_ratio", "seed"], columns="method", values="test_accuracy")
     if "random" not in wide:
         return {}
