@@ -7,13 +7,15 @@ import os
 import platform
 import statistics
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).with_name("results")
+PLACES = ("--home", "--work", "--data")
+"""Options that name a place on this machine."""
 sys.path.insert(0, str(ROOT))
 
 from semiprune_core import artifacts, files  # noqa: E402
@@ -51,7 +53,7 @@ def write_result(name: str, keys: Mapping[str, Any], details: Mapping[str, Any])
         {
             **keys,
             "details": details,
-            "command": " ".join([f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+            "command": " ".join([f"benchmarks/{Path(sys.argv[0]).name}", *_without_places(sys.argv[1:])]),
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": machine(),
             "load_average": [round(load, 1) for load in os.getloadavg()],
@@ -65,3 +67,12 @@ def finish(name: str, keys: Mapping[str, Any], details: Mapping[str, Any], *, ke
     if keep:
         write_result(name, keys, details)
     print(json.dumps(keys))
+
+
+def _without_places(words: Sequence[str]) -> list[str]:
+    """A command's words without where on this machine it worked.
+
+    >>> _without_places(["--n", "5", "--home", "/somewhere", "--small"])
+    ['--n', '5', '--small']
+    """
+    return [word for before, word in zip(["", *words], words) if word not in PLACES and before not in PLACES]

@@ -40,6 +40,10 @@ class Row(NamedTuple):
     spread: str = ""
 
 
+MAIN = {"random": "Random", "semi_aum_cutoff": "Semi-AUM+Cutoff", "semi_dual_beta": "Semi-DUAL+Beta"}
+"""The methods of a comparison that the README shows; the others are in docs/results.md."""
+
+
 def ends(values: Found, unit: str = "") -> str:
     """How often something was measured, and the smallest and largest value."""
     return f"n = {values['n']}, {rounded(values['min'])} to {rounded(values['max'])}{unit}"
@@ -197,8 +201,13 @@ def coresets(path: Path) -> list[str]:
         "|---" * (1 + len(ratios)) + "|",
     ]
     lines += [
-        f"| {method} | " + " | ".join(cell(cells.get((method, ratio))) for ratio in ratios) + " |" for method in methods
+        f"| {title} | " + " | ".join(cell(cells.get((method, ratio))) for ratio in ratios) + " |"
+        for method, title in MAIN.items()
+        if method in methods
     ]
+    n_others = len([method for method in methods if method not in MAIN])
+    if n_others:
+        lines += ["", f"[With {n_others} other method{'s' if n_others > 1 else ''}](docs/results.md)."]
     return [*lines, ""]
 
 

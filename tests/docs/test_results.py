@@ -73,11 +73,13 @@ def test_a_result_that_is_not_there_has_none(table, tmp_path):
 
 def test_trials_become_means_with_their_spread(table, tmp_path):
     rows = [("random", 0.9, 0, 0.80), ("random", 0.9, 1, 0.82), ("semi_aum_cutoff", 0.9, 0, 0.85), ("full", 0, 0, 0.9)]
+    rows.append(("elfs", 0.9, 0, 0.7))
     lines = ["dataset,variant,method,pruning_ratio,seed,test_accuracy,minutes"]
     lines += [f"demo,plain,{method},{ratio},{seed},{accuracy},1" for method, ratio, seed, accuracy in rows]
     (tmp_path / "paper_demo_plain.csv").write_text("\n".join(lines) + "\n")
     said = table.render(tmp_path)
-    assert "| random | 81.0 ± 1.4 |" in said and "| semi_aum_cutoff | 85.0 |" in said
+    assert "| Random | 81.0 ± 1.4 |" in said and "| Semi-AUM+Cutoff | 85.0 |" in said
+    assert "elfs" not in said and "[With 1 other method](docs/results.md)." in said
     assert "on the full pool 90.0" in said and "over 1 to 2 seeds" in said
 
 
