@@ -26,7 +26,7 @@ from semiprune_core.methods import select_coreset
 from semiprune_core.progress import Collected
 from semiprune_core.records import Evidence
 from semiprune_core.scores import ScoreSettings, compute_scores
-from semiprune_core.selection import default_knobs
+from semiprune_core.selection import Basis, default_knobs
 
 RATIO = 0.7
 CUTOFFS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -50,7 +50,7 @@ def one_seed(seed: int, n_images: int | None, short: dict[str, Any]) -> dict[str
     settings = ScoreSettings(window=min(10, training.epochs), dual_epochs=training.epochs)
     aum = compute_scores(recorder.trajectory(), settings=settings)["aum"]
     wrong = pseudo != truth
-    default = default_knobs("semi_aum_cutoff", len(truth), RATIO, training.epochs).selector["cutoff"]
+    default = default_knobs("semi_aum_cutoff", RATIO, Basis(len(truth), training.epochs)).selector["cutoff"]
     evidence = Evidence(len(truth), {"aum": aum}, labels=pseudo, human_mask=given >= 0)
     part = {}
     for cutoff in sorted({*CUTOFFS, default}):

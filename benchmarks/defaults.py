@@ -1,13 +1,14 @@
 """Which knobs help without a search: test accuracy of many knobs on several pools, sizes and ratios.
 
-    .venv/bin/python benchmarks/defaults.py --dataset fashion|FILE.npz --n 6000 [--seeds 3] [--ratios 0.7,0.9]
-        [--views 150000] [--small]
+    .venv/bin/python benchmarks/defaults.py --dataset fashion|FILE.npz --n 6000 [--labeled 0.1] [--seeds 3]
+        [--ratios 0.7,0.9] [--views 150000] [--small]
 
-For one pool: a random tenth is labeled, FixMatch (``quick``) gives pseudo-labels, a dynamics run gives scores; then a
-net is trained from scratch with true labels on the coreset of every knob and seed, and tested. ``--views`` bounds how
-many images a training sees, all epochs together, so that large pools can be tried on a small machine. Each row goes to
-``results/defaults_<dataset>_<n>.csv`` as soon as it is there; a repeated run goes on where the last one ended. The last
-line is JSON: per method and ratio the mean gain over Random of every knob, in points.
+For one pool: a random tenth is labeled (``--labeled`` less, and more of the pseudo-labels are wrong), FixMatch
+(``quick``) gives pseudo-labels, a dynamics run gives scores; then a net is trained from scratch with true labels on the
+coreset of every knob and seed, and tested. ``--views`` bounds how many images a training sees, all epochs together, so
+that large pools can be tried on a small machine. Each row goes to
+``results/defaults_<dataset>_<n>[_<labeled percent>pc].csv`` as soon as it is there; a repeated run goes on where the
+last one ended. The last line is JSON: per method and ratio the mean gain over Random of every knob, in points.
 """
 
 from __future__ import annotations
@@ -36,19 +37,23 @@ from semiprune_core.scores import ScoreSettings, compute_scores
 
 CUTOFFS = {0.3: (0.0, 0.1), 0.5: (0.0, 0.1), 0.7: (0.0, 0.1), 0.8: (0.1, 0.2), 0.9: (0.2, 0.3)}
 """By ratio; wider grids on 6,000 images had shown where to look."""
+NOISY_FROM = 0.2
+"""From this share of wrong pseudo-labels on, larger cutoffs are tried too."""
 C_DS = (2.0, 3.0)
 LABELED = 0x1AB  # keeps the labeled tenth apart from every draw of Random
 FIELDS = ("dataset", "n", "epochs", "method", "knob", "pruning_ratio", "seed", "test_accuracy", "wrong", "minutes")
-FIELDS += ("views",)
+FIELDS += ("views", "labeled", "pool_wrong")  # wrong: of the coreset
 
 
-def prepare(data: Data, settings: SupervisedSettings, ssl: SSLSettings, work: Path) -> dict[str, np.ndarray]:
-    """Pseudo-labels and scores of a pool, kept in ``work``."""
-    path = work / f"{data.name}_{len(data.labels)}_{settings.epochs}.npz"
+def prepare(
+    data: Data, settings: SupervisedSettings, ssl: SSLSettings, work: Path, share: float
+) -> dict[str, np.ndarray]:
+    """Pseudo-labels and scores of a pool of which a ``share`` is labeled, kept in ``work``."""
+    path = work / f"{data.name}_{len(data.labels)}_{settings.epochs}{_suffix(share)}.npz"
     if path.exists():
         with np.load(path) as file:
             return dict(file)
-    labeled = np.random.default_rng([1, LABELED]).permutation(len(data.labels))[: len(data.labels) // 10]
+    labeled = np.random.default_rng([1, LABELED]).permutation(len(data.labels))[: round(share * len(data.labels))]
     given = np.full(len(data.labels), -1)
     given[labeled] = data.labels[labeled]
     found = train_ssl(data.images, given, class_names=data.class_names, settings=ssl, seed=0, progress=Collected())
@@ -73,10 +78,26 @@ def prepare(data: Data, settings: SupervisedSettings, ssl: SSLSettings, work: Pa
     return arrays
 
 
-def candidates(arrays: dict[str, np.ndarray], ratio: float) -> list[tuple[str, str, dict[str, Any], int | None]]:
+def _suffix(share: float) -> str:
+    return "" if share == 0.1 else f"_{100 * share:g}pc"
+
+
+def cutoffs(ratio: float, wrong: float) -> tuple[float, ...]:
+    """Those for few wrong labels; with more, the largest of them and some that grow with the share of ``wrong``."""
+    few = CUTOFFS[ratio]
+    if wrong < NOISY_FROM:
+        return few
+    middle = few[-1] + 1.2 * (wrong - 0.15)
+    more = (middle - 0.1, middle, middle + 0.1, ratio - 0.1)
+    return tuple(sorted({few[-1], *(round(min(value, ratio), 1) for value in more)}))
+
+
+def candidates(
+    arrays: dict[str, np.ndarray], ratio: float, wrong: float
+) -> list[tuple[str, str, dict[str, Any], int | None]]:
     """(method, name of the knob, the knob, T) for every coreset to be tried at a ratio."""
     found: list[tuple[str, str, dict[str, Any], int | None]] = [("random", "", {}, None)]
-    found += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}, None) for c in CUTOFFS[ratio]]
+    found += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}, None) for c in cutoffs(ratio, wrong)]
     t = max(int(name.removeprefix("dual_")) for name in arrays if name.startswith("dual_"))
     return found + [("semi_dual_beta", f"T={t} c_D={c:g}", {"c_d": c}, t) for c in C_DS]
 
@@ -85,6 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataset", default="fashion")
     parser.add_argument("--n", type=int, default=6000)
+    parser.add_argument("--labeled", type=float, default=0.1, help="share of the pool that is labeled")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--ratios", default="0.9,0.8,0.7,0.5,0.3")
     parser.add_argument("--epochs", type=int, default=30)
@@ -97,14 +119,17 @@ def main() -> None:
     n, epochs, seeds = (600, 2, 1) if args.small else (args.n, args.epochs, args.seeds)
     data = open_data(args.dataset, n, n_test=200 if args.small else None)
     settings = supervised_preset("quick", epochs=epochs)
-    arrays = prepare(data, settings, ssl_preset("quick", **({"epochs": 1} if args.small else {})), args.work)
-    out = (args.work if args.small else RESULTS) / f"defaults_{data.name}_{len(data.labels)}.csv"
+    arrays = prepare(
+        data, settings, ssl_preset("quick", **({"epochs": 1} if args.small else {})), args.work, args.labeled
+    )
+    out = (args.work if args.small else RESULTS) / f"defaults_{data.name}_{len(data.labels)}{_suffix(args.labeled)}.csv"
     rows = _read(out)
     done = {(row["method"], row["knob"], row["pruning_ratio"], row["seed"]) for row in rows}
     wrong = arrays["pseudo"] != data.labels
+    print(f"{wrong.mean():.1%} of the labels are wrong", flush=True)
     for seed in range(seeds):
         for ratio in map(float, args.ratios.split(",")):
-            for method, name, knobs, t in candidates(arrays, ratio):
+            for method, name, knobs, t in candidates(arrays, ratio, float(wrong.mean())):
                 if (method, name, str(ratio), str(seed)) in done:
                     continue
                 started = time.perf_counter()
@@ -127,6 +152,7 @@ def main() -> None:
                 accuracy, minutes = result.accuracy.value, (time.perf_counter() - started) / 60
                 row = (data.name, len(data.labels), epochs, method, name, ratio, seed, round(accuracy, 4))
                 row = (*row, round(float(wrong[kept].mean()), 4), round(minutes, 2), training.epochs * len(kept))
+                row = (*row, args.labeled, round(float(wrong.mean()), 4))
                 _append(out, row)
                 print(*row, f"load {os.getloadavg()[0]:.1f}", flush=True)
     print(json.dumps(_gains(_read(out))))

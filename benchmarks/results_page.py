@@ -22,7 +22,7 @@ from semiprune_core.evaluation_plot import svg_plot
 from semiprune_core.evaluation_view import FULL, RANDOM, Difference, EvaluationView, half_interval, percent, view_of
 from semiprune_core.methods import METHODS
 from semiprune_core.paper_results import RESULTS as PAPER_FILE
-from semiprune_core.selection import default_knobs
+from semiprune_core.selection import Basis, default_knobs
 
 PAGE = ROOT / "docs" / "results.md"
 PICTURES = ROOT / "docs" / "images"
@@ -160,7 +160,7 @@ def gains_by_size(rows: pd.DataFrame) -> dict[tuple[str, float], dict[int, float
 
 def _default(method: str, n_images: int, ratio: float, n_epochs: int) -> str:
     """The starting value as the trials name it."""
-    known = default_knobs(method, n_images, ratio, n_epochs)
+    known = default_knobs(method, ratio, Basis(n_images, n_epochs))
     if "cutoff" in known.selector:
         return f"{known.selector['cutoff']:g}"
     return f"T={known.scores['dual_epochs']} c_D={known.selector['c_d']:g}"

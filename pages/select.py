@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pandas as pd
@@ -20,9 +21,9 @@ from semiprune_core.methods import METHODS, needs_of, score_title
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
 from semiprune_core.score_view import ScoreView
 from semiprune_core.scores import SCORES
-from semiprune_core.search import starting_knobs
 from semiprune_core.select_view import ErrorEstimate, Preview
 from semiprune_core.selection import SELECTORS, default_knobs
+from semiprune_core.starting import starting_knobs
 from semiprune_core.workspace import Project
 
 SEVERAL = 6  # coresets that are listed and compared at once
@@ -65,7 +66,7 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
     values: dict[str, Any] = {"method": method, "pruning_ratio": ratio}
     open_knobs = CoresetRequest(**values).knob_names()
     if method in kept:
-        known = default_knobs(method, seen.n_images, ratio, kept[method].n_epochs)
+        known = default_knobs(method, ratio, dataclasses.replace(seen.basis, n_epochs=kept[method].n_epochs))
     else:
         known = starting_knobs(project, method, ratio, seen.scores)
     if known.selector or known.scores:

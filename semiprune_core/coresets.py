@@ -26,9 +26,9 @@ from semiprune_core.results import (
 )
 from semiprune_core.scores import ScoreTable
 from semiprune_core.scoring import with_settings
-from semiprune_core.search import searched_knobs
-from semiprune_core.selection import SELECTORS, default_knobs, knob_defaults
+from semiprune_core.selection import SELECTORS, Basis, default_knobs, knob_defaults
 from semiprune_core.settings import Settings
+from semiprune_core.starting import basis_of, searched_knobs
 from semiprune_core.workspace import Project
 
 RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
@@ -79,9 +79,9 @@ class CoresetRequest(Settings):
         asked = {"dual_epochs": self.n_epochs, "gamma": self.gamma}
         return {name: value for name, value in asked.items() if value is not None}
 
-    def knobs(self, n_images: int, n_epochs: int | None) -> dict[str, Any]:
+    def knobs(self, basis: Basis) -> dict[str, Any]:
         """The selector's knobs: those given, and the defaults for such a pool, ratio and run."""
-        known = default_knobs(self.method, n_images, self.pruning_ratio, n_epochs).selector
+        known = default_knobs(self.method, self.pruning_ratio, basis).selector
         given = {name: getattr(self, name) for name in KNOBS if getattr(self, name) is not None}
         return {**known, **given}
 
@@ -105,15 +105,15 @@ def with_searched(project: Project, request: CoresetRequest, scores: ScoreRun | 
     return request if known is None else request.replace(**known)
 
 
-def choose_coreset(evidence: Evidence, request: CoresetRequest, n_epochs: int | None) -> Coreset:
-    """The coreset that ``request`` asks for; ``n_epochs`` is the length of the scoring run."""
+def choose_coreset(evidence: Evidence, request: CoresetRequest, basis: Basis) -> Coreset:
+    """The coreset that ``request`` asks for; knobs that it leaves open follow from ``basis``."""
     return select_coreset(
         evidence,
         request.method,
         pruning_ratio=request.pruning_ratio,
         seed=request.seed,
         **{name: getattr(request, name) for name in OPTIONS},
-        **request.knobs(evidence.n_images, n_epochs),
+        **request.knobs(basis),
     )
 
 
@@ -181,10 +181,10 @@ def build_coreset(
     if own:
         kept = kept or own_evidence(project, request, progress)
         inputs["evidence"] = kept.artifact.hash
-        evidence, n_epochs = kept.evidence(pool, pseudo.labels()), kept.n_epochs
+        evidence = kept.evidence(pool, pseudo.labels())
     else:
-        evidence, n_epochs = evidence_of(scores.table(), pseudo, pool), scores.n_epochs
-    coreset = choose_coreset(evidence, request, n_epochs)
+        evidence = evidence_of(scores.table(), pseudo, pool)
+    coreset = choose_coreset(evidence, request, basis_of(project, scores, kept))
     settings = coreset_settings(coreset)
     for known in reversed(project.artifacts("coreset")):
         if known.inputs == inputs and known.settings == settings and known.manifest["seed"] == coreset.seed:
@@ -224,8 +224,7 @@ def build_coresets(
                 f"Leave nesting out, or use one of {', '.join(nesting_selectors())}."
             )
         scores = scores or latest_scores(project)
-        length = kept.n_epochs if kept is not None else scores.n_epochs
-        held = with_searched(project, requests[0], scores).knobs(len(project.pool()), length)
+        held = with_searched(project, requests[0], scores).knobs(basis_of(project, scores, kept))
         requests = [one.replace(**{name: value for name, value in held.items() if name in KNOBS}) for one in requests]
     return [build_coreset(project, one, scores=scores, kept=kept, progress=progress) for one in requests]
 

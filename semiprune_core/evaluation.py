@@ -10,6 +10,7 @@ The training itself is in ``learning.evaluate_job``; nothing here loads torch.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,8 +35,9 @@ from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.pool import Pool
 from semiprune_core.records import BoolArray, IntArray, coreset_size
 from semiprune_core.results import PseudoRun, ScoreRun, latest_pseudo, latest_scores
-from semiprune_core.search import searched_knobs
+from semiprune_core.selection import Basis
 from semiprune_core.settings import Settings
+from semiprune_core.starting import searched_knobs
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook, hold_out
 from semiprune_core.workspace import Project
 
@@ -67,10 +69,11 @@ COLUMNS = (
 class EvaluationSettings(Settings):
     """Methods x ratios x seeds; the method ``full`` is the whole pool, once per seed.
 
-    ``truth`` None takes the best labels there are. ``order`` cheap_first runs small coresets first and gives every
-    method its first seed before any its second. ``evidence`` are settings for what methods look at: by the method's
-    name for one of them, by the setting's name for all. ``knobs`` are fields of a ``CoresetRequest`` by method and
-    ratio; when the evaluation is queued they are filled with what searches found.
+    ``epochs`` and ``stretch`` replace the preset's: the length of a training on the whole pool, and how many times as
+    long one on a small coreset may be. ``truth`` None takes the best labels there are. ``order`` cheap_first runs small
+    coresets first and gives every method its first seed before any its second. ``evidence`` are settings for what
+    methods look at: by the method's name for one of them, by the setting's name for all. ``knobs`` are fields of a
+    ``CoresetRequest`` by method and ratio; when the evaluation is queued they are filled with what searches found.
     """
 
     methods: tuple[str, ...] = ("semi_aum_cutoff", "semi_dual_beta", "random")
@@ -78,6 +81,7 @@ class EvaluationSettings(Settings):
     seeds: tuple[int, ...] = (0, 1, 2)
     preset: str = "quick"
     epochs: int | None = None
+    stretch: float | None = None
     truth: str | None = None
     order: str = "cheap_first"
     same_annotation_budget: bool = False
@@ -109,7 +113,7 @@ class EvaluationSettings(Settings):
 
     def supervised(self) -> SupervisedSettings:
         """How every trial is trained, but for the batch of small coresets."""
-        return supervised_preset(self.preset, **({} if self.epochs is None else {"epochs": self.epochs}))
+        return training_of(self.preset, epochs=self.epochs, stretch=self.stretch)
 
     def evidence_for(self, method: str) -> dict[str, Any]:
         """The settings of what ``method`` looks at."""
@@ -122,6 +126,11 @@ class EvaluationSettings(Settings):
         counts = self.same_annotation_budget and METHODS[method].labels_from in BY_PEOPLE
         said = {"method": method, "pruning_ratio": ratio, "same_annotation_budget": counts}
         return CoresetRequest.from_json({**given, **said})
+
+
+def training_of(preset: str, **changes: Any) -> SupervisedSettings:
+    """The training preset with what was changed; None is no change."""
+    return supervised_preset(preset, **{name: value for name, value in changes.items() if value is not None})
 
 
 # --- what it stands on ---------------------------------------------------------------------------------------------
@@ -314,29 +323,30 @@ def pinned_pseudo(project: Project, pins: Mapping[str, str]) -> PseudoRun | None
 # --- the plan ------------------------------------------------------------------------------------------------------
 
 
-def planned_trials(settings: EvaluationSettings, n_images: int, n_epochs: int | None) -> list[Trial]:
-    """Every trial, in order; ``n_epochs`` is the length of the scoring run."""
+def planned_trials(settings: EvaluationSettings, basis: Basis) -> list[Trial]:
+    """Every trial, in order; ``basis`` is that of the project's scores."""
     cells = [
         (method, ratio) for method in settings.methods for ratio in ((0.0,) if method == FULL else settings.ratios)
     ]
     if settings.order == "cheap_first":
         cells.sort(key=lambda cell: (-cell[1], cell[0] == FULL))  # stable: methods in the order given
-    trials = [_trial(settings, method, ratio, n_images, n_epochs) for method, ratio in cells]
+    trials = [_trial(settings, method, ratio, basis) for method, ratio in cells]
     if settings.order == "cheap_first":
         return [trial.replace(seed=seed) for seed in settings.seeds for trial in trials]
     return [trial.replace(seed=seed) for trial in trials for seed in settings.seeds]
 
 
-def _trial(settings: EvaluationSettings, method: str, ratio: float, n_images: int, n_epochs: int | None) -> Trial:
+def _trial(settings: EvaluationSettings, method: str, ratio: float, basis: Basis) -> Trial:
     if method == FULL:
         return Trial(method=FULL, pruning_ratio=0.0, seed=0)
     request = settings.request(method, ratio)
-    length = n_epochs if METHODS[method].evidence == "scores" else None
+    if METHODS[method].evidence != "scores":
+        basis = dataclasses.replace(basis, n_epochs=None)
     return Trial(
         method=method,
         pruning_ratio=ratio,
         seed=0,
-        knobs=request.knobs(n_images, length),
+        knobs=request.knobs(basis),
         score_changes=request.score_changes,
     )
 

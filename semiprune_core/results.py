@@ -74,6 +74,14 @@ class PseudoRun:
     def quality(self) -> Mapping[str, Any] | None:
         return files.read_json(self.artifact.path("quality.json"))
 
+    def label_error(self) -> float | None:
+        """The estimated share of wrong labels in the pool, by the held-out ones; None where nothing was held out."""
+        measured = self.quality()
+        if measured is None:
+            return None
+        given = np.asarray(self._array("human_mask")).mean()
+        return float((1 - measured["accuracy"]["value"]) * (1 - given))
+
     def history(self) -> list[dict[str, Any]]:
         """One entry per epoch."""
         return files.read_json(self.artifact.path("history.json"))

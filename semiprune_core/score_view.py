@@ -21,6 +21,7 @@ from semiprune_core.results import PseudoRun, ScoreRun, TrajectoryRun, made_from
 from semiprune_core.scores import HARDER, SCORES, ScoreTable
 from semiprune_core.scores.windows import sliding_moments
 from semiprune_core.scoring import trajectories_of
+from semiprune_core.selection import Basis
 from semiprune_core.workspace import Project
 
 N_BINS = 60
@@ -52,6 +53,10 @@ class ScoreView:
     def names(self) -> list[str]:
         """The scores' names, AUM and DUAL first."""
         return sorted(self.scores.names, key=lambda name: (name not in FIRST, self.scores.names.index(name)))
+
+    @cached_property
+    def basis(self) -> Basis:
+        return Basis(self.n_images, self.scores.n_epochs, self.pseudo.label_error())
 
     @cached_property
     def labels(self) -> PseudoLabels:

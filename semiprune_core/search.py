@@ -32,12 +32,11 @@ from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS
 from semiprune_core.records import coreset_size
 from semiprune_core.results import PseudoRun, ScoreRun, TrajectoryRun, latest_scores, made_from
-from semiprune_core.scores import SCORES, ScoreSettings
+from semiprune_core.scores import ScoreSettings
 from semiprune_core.selection.defaults import (
-    BY_CUTOFF,
     PAPER_BETA,
     PAPER_RATIOS,
-    Defaults,
+    Basis,
     default_knobs,
     paper_beta,
     paper_cutoff,
@@ -58,10 +57,6 @@ EPOCHS_RATIO = 0.3
 CHEAP_SHARE = 2
 """A cheap search trains for the n-th part of the epochs."""
 FEWEST_EPOCHS = 3
-NEAR = 0.05
-"""A value found at one ratio is used at ratios up to this far away."""
-NOISY_FROM = 0.25
-"""The share of wrong labels from which on the default cutoffs are not to be relied on."""
 PAPER = "paper:"
 COLUMNS = ("method", "pruning_ratio", "seed", "knob", "value", "n_epochs", "n_train", "n_test", "n_correct", "accuracy")
 KNOB_WORDS = {"cutoff": "cutoff", "c_d": "c_D"}
@@ -208,7 +203,7 @@ def make_grid(settings: SearchSettings, n_images: int, n_epochs: int, window: in
     if settings.knob == "cutoff":
         return Grid(settings, (), 0.0, {ratio: _cutoffs(ratio, paper) for ratio in settings.ratios})
     if paper is None:
-        first = default_knobs(settings.method, n_images, EPOCHS_RATIO, n_epochs).selector.get("c_d", C_D_GRID[0])
+        first = default_knobs(settings.method, EPOCHS_RATIO, Basis(n_images, n_epochs)).selector.get("c_d", C_D_GRID[0])
         return Grid(settings, epoch_candidates(n_epochs, window), first, dict.fromkeys(settings.ratios, C_D_GRID))
     scored, c_d = paper_beta(paper)
     values = tuple(sorted({max(1.0, c_d - 1), c_d, c_d + 1}))
@@ -531,77 +526,3 @@ def write_search(folder: Path, table: pd.DataFrame, best: list[Best]) -> dict[st
     """Write the files of a ``search`` artifact; returns its facts."""
     table.to_parquet(folder / "trials.parquet", index=False)
     return {"best": [dataclasses.asdict(one) for one in best], "n_trials": len(table)}
-
-
-def searches_of(project: Project, scores: ScoreRun, method: str) -> list[SearchRun]:
-    """The searches of ``method`` whose results hold for these scores, newest first.
-
-    They hold for scores of the same trajectories and the same settings of the score; T is what a search finds itself.
-    """
-    covered = _relevant(method, scores.artifact.settings)
-    found = []
-    for artifact in reversed(project.artifacts(KIND)):
-        made_of = {role: value for role, value in artifact.inputs.items() if role != "scores"}
-        if artifact.settings["method"] != method or made_of != dict(scores.artifact.inputs):
-            continue
-        if _relevant(method, artifact.facts["score_settings"]) == covered:
-            found.append(SearchRun(artifact))
-    return found
-
-
-def _relevant(method: str, score_settings: Mapping[str, Any]) -> dict[str, Any]:
-    score = METHODS[method].score
-    fields = set(SCORES.facts(score).get("knobs", {}).values()) if score else set()
-    return {name: score_settings[name] for name in sorted(fields - {"dual_epochs"})}
-
-
-def searched(project: Project, method: str, ratio: float, scores: ScoreRun | None = None) -> Best | None:
-    """What the newest search found for ``method`` at this ratio, or near it; None where none did."""
-    if searched_knob(method) is None:
-        return None
-    for run in searches_of(project, scores or latest_scores(project), method):
-        near = [one for one in run.best if abs(one.pruning_ratio - ratio) <= NEAR + 1e-9]
-        if near:
-            return min(near, key=lambda one: abs(one.pruning_ratio - ratio))
-    return None
-
-
-def searched_knobs(
-    project: Project, method: str, ratio: float, scores: ScoreRun | None = None
-) -> dict[str, Any] | None:
-    """The knobs that a search found for ``method`` at or near ``ratio``, as fields of a ``CoresetRequest``."""
-    found = searched(project, method, ratio, scores)
-    if found is None:
-        return None
-    known = found.knobs
-    if "cutoff" in known:
-        known["cutoff"] = min(known["cutoff"], ratio)
-    return known
-
-
-def _caution(project: Project, method: str, scores: ScoreRun) -> str:
-    """What to know where more labels are wrong than on the pools of the trials; empty elsewhere."""
-    if method not in BY_CUTOFF:
-        return ""
-    quality = PseudoRun(made_from(project, scores.artifact, "pseudo")).quality()
-    wrong = 1 - quality["accuracy"]["value"] if quality else 0.0
-    if wrong < NOISY_FROM:
-        return ""
-    return (
-        f" But about {wrong:.0%} of the labels are wrong here, and small cutoffs keep them: on CIFAR-10 with 40% wrong "
-        "they lost to Random. Take Semi-DUAL+Beta, raise the cutoff, or search."
-    )
-
-
-def starting_knobs(project: Project, method: str, ratio: float, scores: ScoreRun) -> Defaults:
-    """Where to start with ``method`` at this ratio, and why: what a search found, else the default for such a pool."""
-    found = searched(project, method, ratio, scores)
-    if found is None:
-        known = default_knobs(method, int(scores.artifact.facts["n_images"]), ratio, scores.n_epochs)
-        why = f"{known.why} Not searched at this ratio." if searched_knob(method) else known.why
-        return dataclasses.replace(known, why=why + _caution(project, method, scores))
-    seeds = f"{found.n_seeds} seeds" if found.n_seeds > 1 else "one seed"
-    at = "" if found.pruning_ratio == ratio else f" at ratio {found.pruning_ratio:g}"
-    knobs = searched_knobs(project, method, ratio, scores) or {}
-    epochs = {"dual_epochs": knobs.pop("n_epochs")} if "n_epochs" in knobs else {}
-    return Defaults(knobs, epochs, f"Searched{at}, {seeds}: {found.sentence}")

@@ -143,14 +143,14 @@ def preview(
     score = score or shown_score(request)
     if kept is not None:
         evidence = _own_evidence(view, kept)
-        values, n_epochs = evidence.scores[score], kept.n_epochs
+        values, basis = evidence.scores[score], dataclasses.replace(view.basis, n_epochs=kept.n_epochs)
         edges, place = bin_values(values)
     else:
         table = scored_for(view, request)
         evidence = _evidence(view, table.settings)
-        values, n_epochs = table[score], view.scores.n_epochs
+        values, basis = table[score], view.basis
         edges, place = view.bins(score) if table is view.table else _bins(view, table.settings, score)
-    coreset = choose_coreset(evidence, request, n_epochs)
+    coreset = choose_coreset(evidence, request, basis)
     mask = coreset.mask
     n_bins, labels = len(edges) - 1, view.labels
     everything = np.bincount(place, minlength=n_bins)

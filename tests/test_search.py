@@ -16,13 +16,11 @@ from semiprune_core.search import (
     best_values,
     make_grid,
     search_settings,
-    searched,
-    searched_knobs,
-    starting_knobs,
     submit_search,
     trial_table,
     write_search,
 )
+from semiprune_core.starting import searched, searched_knobs, starting_knobs
 from semiprune_core.trials import Trial
 from tests.scored_projects import add_pseudo, add_trajectory, make_pool, make_scored
 
@@ -270,11 +268,17 @@ def test_the_plan_counts_images_over_all_epochs(project):
     assert plan.n_trials == 7 and plan.n_images == 7 * 54 * 8 and plan.seconds is None
 
 
-@pytest.mark.parametrize("right, warns", [(0.87, False), (0.6, True)])
-def test_small_cutoffs_come_with_a_warning_where_many_labels_are_wrong(project, monkeypatch, right, warns):
-    monkeypatch.setattr(PseudoRun, "quality", lambda self: {"accuracy": {"value": right}})
-    scores = latest_scores(project)
-    assert ("40% of the labels are wrong here" in starting_knobs(project, "semi_aum_cutoff", 0.7, scores).why) is warns
-    assert "are wrong here" not in starting_knobs(project, "semi_dual_beta", 0.7, scores).why
+def test_the_cutoff_follows_the_share_of_wrong_labels(project, monkeypatch):
+    def start(method="semi_aum_cutoff"):
+        return starting_knobs(project, method, 0.7, latest_scores(project))
+
+    beta = start("semi_dual_beta")
+    cutoffs = []
+    for right in (0.9, 0.75, 0.6):
+        monkeypatch.setattr(PseudoRun, "quality", lambda self, right=right: {"accuracy": {"value": right}})
+        cutoffs.append(start().selector["cutoff"])
+    assert cutoffs == sorted(set(cutoffs)) and cutoffs[0] == 0.1
+    assert "labels are wrong here, so the cutoff is larger" in start().why
+    assert start("semi_dual_beta") == beta
     monkeypatch.setattr(PseudoRun, "quality", lambda self: None)  # nothing was held out
-    assert "are wrong here" not in starting_knobs(project, "semi_aum_cutoff", 0.7, scores).why
+    assert start().selector["cutoff"] == cutoffs[0] and "wrong here" not in start().why

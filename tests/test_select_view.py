@@ -14,7 +14,7 @@ from semiprune_core.records import Coreset, Evidence, coreset_size
 from semiprune_core.results import PseudoRun, latest_scores
 from semiprune_core.score_view import open_view
 from semiprune_core.select_view import changed, compare, preview
-from semiprune_core.selection import SELECTORS
+from semiprune_core.selection import SELECTORS, Basis
 from semiprune_core.workspace import Workspace
 from tests.scored_projects import make_scored
 
@@ -93,7 +93,7 @@ def test_the_estimate_is_right_on_average_though_held_out_images_are_scored_with
         labels = np.where(wrong & ~human, 1, 0)
         view = fake_view(aum, labels, predicted=wrong.astype(int), human=human)
         request = CoresetRequest(method=method, pruning_ratio=0.6, cutoff=0.3 if method == "cutoff" else None)
-        coreset = choose_coreset(view.evidence, request, None)
+        coreset = choose_coreset(view.evidence, request, Basis(n))
         estimates.append(select_view.estimated_error(view, coreset).value)
         pseudo = coreset.mask & ~human
         truths.append(wrong[pseudo].mean())

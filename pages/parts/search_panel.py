@@ -14,6 +14,7 @@ from semiprune_core.jobs import Job, JobStatus, list_jobs, states
 from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.results import ScoreRun
 from semiprune_core.search import Best, SearchRun, SearchSettings
+from semiprune_core.starting import searches_of
 from semiprune_core.workspace import Project
 
 EVERY = 1.5
@@ -185,7 +186,7 @@ def _picture(table: pd.DataFrame, settings: SearchSettings, *, key: str) -> None
 def _results(project: Project, scores: ScoreRun) -> None:
     """The newest result of each method that holds for these scores."""
     for method in search.searchable_methods():
-        found = search.searches_of(project, scores, method)
+        found = searches_of(project, scores, method)
         if found:
             _result(found[0])
 

@@ -39,7 +39,9 @@ from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress
 from semiprune_core.records import BoolArray, Evidence, IntArray
 from semiprune_core.results import ScoreRun, latest_scores
+from semiprune_core.selection import Basis
 from semiprune_core.selection.options import take_evidence
+from semiprune_core.starting import basis_of
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
 
 SAME = "same.json"
@@ -57,7 +59,8 @@ def run(context: JobContext) -> dict[str, Any]:
     snapshot, pseudo = pinned_snapshot(project, context.pins), pinned_pseudo(project, context.pins)
     ground = ground_of(project, settings.truth, pool=pool, snapshot=snapshot, pseudo=pseudo)
     scores = _pinned_scores(context)
-    trials = planned_trials(settings, len(ground.chosen_from), scores.n_epochs if scores else None)
+    basis = basis_of(project, scores) if scores else Basis(len(pool))
+    trials = planned_trials(settings, dataclasses.replace(basis, n_images=len(ground.chosen_from)))
     bench = _workbench(context, settings, ground, pool, trials)
     files.write_json(context.folder / GROUND, ground_facts(settings, ground, len(pool)))
     choice = Choice(context, settings, ground, scores, pool, bench)
@@ -113,6 +116,7 @@ def _workbench(
     known = versions()
     makers = [known[name] for name in ("semiprune", "torch") if name in known]
     sames = (pool.hash, digest(ground.labels), tested, digest(test_labels), device, makers)
+    files.write_json(context.folder / SAME, {"sha256": files.sha256_json(sames)})
     return Workbench(
         images=images,
         labels=ground.labels,
@@ -124,23 +128,23 @@ def _workbench(
         progress=context,
         device=device,
         n_trials=len(trials),
-        earlier=_earlier(context, files.sha256_json(sames)),
+        earlier={
+            str(result["mark"]): result for job in _others(context) for _, result in TrialBook(job.work_folder / BOOK)
+        },
         total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
     )
 
 
-def _earlier(context: JobContext, same: str) -> dict[str, dict[str, Any]]:
-    """Results of other evaluations that stand on the ``same`` images, labels, test, device and versions, by mark.
+def _others(context: JobContext) -> list[jobs.Job]:
+    """Evaluations that stand on the same images, labels, test, device and versions, so that their results count here.
 
     A longer evaluation thereby goes on from a shorter one: nothing is trained twice.
     """
-    files.write_json(context.folder / SAME, {"sha256": same})
-    found: dict[str, dict[str, Any]] = {}
-    for job in jobs.list_jobs(context.project, KIND):
-        path = job.work_folder / SAME
-        if job.id != context.job.id and path.is_file() and files.read_json(path)["sha256"] == same:
-            found |= {str(result["mark"]): result for _, result in TrialBook(job.work_folder / BOOK)}
-    return found
+    same = files.read_json(context.folder / SAME)
+    others = [job for job in jobs.list_jobs(context.project, KIND) if job.id != context.job.id]
+    return [
+        job for job in others if (job.work_folder / SAME).is_file() and files.read_json(job.work_folder / SAME) == same
+    ]
 
 
 @dataclass(frozen=True)
@@ -229,10 +233,23 @@ class Choice:
         return np.asarray(pseudo.labels().human_mask)
 
     def _note(self, method: str, minutes: float) -> None:
-        """Remember how long evidence took when it was made; a resumed job only finds it again."""
+        """Remember how long evidence took when it was made; a resumed or a longer evaluation only finds it again."""
         times = evidence_minutes(self.context.folder)
         if method not in times:
-            files.write_json(self.context.folder / TIMES, {**times, method: round(minutes, 4)})
+            times[method] = round(max(minutes, self._before(method)), 4)
+            files.write_json(self.context.folder / TIMES, times)
+
+    def _before(self, method: str) -> float:
+        """The minutes of the same evidence in the evaluations that this one takes over from."""
+        asked = self.settings.evidence_for(method)
+        return max(
+            (
+                evidence_minutes(job.work_folder).get(method, 0.0)
+                for job in _others(self.context)
+                if EvaluationSettings.from_json(job.settings).evidence_for(method) == asked
+            ),
+            default=0.0,
+        )
 
 
 def _words(trial: Trial, settings: EvaluationSettings) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from semiprune_core import files
 from semiprune_core.artifacts import Artifact, open_artifact
-from semiprune_core.coresets import CoresetRequest, choose_coreset
+from semiprune_core.coresets import CoresetRequest
 from semiprune_core.evaluation import RANDOM, Ground, ground_of, pinned_snapshot
 from semiprune_core.evaluation_runs import titles_of
 from semiprune_core.evaluation_view import percent
@@ -29,12 +29,13 @@ from semiprune_core.learning.ssl_run import train_ssl
 from semiprune_core.learning.supervised_run import train_supervised
 from semiprune_core.learning.training import check_pool
 from semiprune_core.learning.trial_run import Workbench
-from semiprune_core.methods import METHODS
+from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress
 from semiprune_core.records import Evidence, IntArray
 from semiprune_core.scores import compute_scores
 from semiprune_core.scoring import default_score_settings
+from semiprune_core.selection import Basis
 from semiprune_core.studies import (
     ARTIFACT,
     KIND,
@@ -150,7 +151,7 @@ class Study:
         evidence = Evidence(len(self.images), duplicate_of=self.duplicate_of)
         for trial in trials:
             words = "All images" if trial.method == FULL else f"Random at {percent(trial.pruning_ratio)}"
-            bench.run(trial, lambda one: self._choose(one, evidence, None), words=f"{words}, seed {trial.seed}")
+            bench.run(trial, lambda one: self._choose(one, evidence), words=f"{words}, seed {trial.seed}")
 
     def _one_budget(self, number: int, budget: float, labels: IntArray) -> None:
         folder = budget_folder(self.context.folder, budget)
@@ -167,12 +168,12 @@ class Study:
         pseudo = self._pseudo_labels(folder, budget, labels, before)
         trajectory = self._dynamics(folder, budget, pseudo, before + self.cost.ssl)
         evidence = self._evidence(trajectory, labels, pseudo)
-        n_epochs = self.settings.supervised().epochs
+        basis = Basis(len(self.images), self.settings.supervised().epochs, _label_error(folder))
         trials = [
-            Trial(method=method, pruning_ratio=ratio, seed=seed, knobs=self._knobs(method, ratio, n_epochs))
+            Trial(method=request.method, pruning_ratio=request.pruning_ratio, seed=seed, knobs=request.knobs(basis))
             for seed in self.settings.seeds
             for ratio in sorted(self.settings.ratios, reverse=True)
-            for method in self.settings.methods
+            for request in (CoresetRequest(method=one, pruning_ratio=ratio) for one in self.settings.methods)
         ]
         n_common = n_trainings(self.settings) - len(trials) * len(self.settings.budgets)
         bench = self._bench(
@@ -180,7 +181,7 @@ class Study:
         )
         for trial in trials:
             words = f"{percent(budget)} of labels, {METHODS.title(trial.method)} at {percent(trial.pruning_ratio)}"
-            bench.run(trial, lambda one: self._choose(one, evidence, n_epochs), words=f"{words}, seed {trial.seed}")
+            bench.run(trial, lambda one: self._choose(one, evidence), words=f"{words}, seed {trial.seed}")
 
     def _pseudo_labels(self, folder: Path, budget: float, labels: IntArray, before: int) -> IntArray:
         """(N,) the labels after semi-supervised training: the budget's own where it has one, else the model's."""
@@ -199,7 +200,7 @@ class Study:
             device=self.device,
             folder=folder / "ssl",
         )
-        unlabeled = labels < 0
+        unlabeled, held = labels < 0, result.quality
         right = result.predicted[unlabeled] == self.labels[unlabeled]
         data = io.BytesIO()
         np.savez(data, labels=np.where(unlabeled, result.predicted, labels))
@@ -208,6 +209,7 @@ class Study:
             "budget": budget,
             "n_labels": int((~unlabeled).sum()),
             "pseudo_accuracy": float(right.mean()) if len(right) else None,
+            "label_error": None if held is None else float((1 - held.accuracy.value) * unlabeled.mean()),
             "ssl_minutes": round((time.monotonic() - started) / 60, 3),
         }
         files.write_json(folder / STAGE, stage)
@@ -257,14 +259,13 @@ class Study:
             done=done,
         )
 
-    def _knobs(self, method: str, ratio: float, n_epochs: int) -> dict[str, Any]:
-        return CoresetRequest(method=method, pruning_ratio=ratio).knobs(len(self.images), n_epochs)
-
-    def _choose(self, trial: Trial, evidence: Evidence, n_epochs: int | None) -> IntArray:
+    def _choose(self, trial: Trial, evidence: Evidence) -> IntArray:
         if trial.method == FULL:
             return np.arange(len(self.images))
-        request = CoresetRequest(method=trial.method, pruning_ratio=trial.pruning_ratio, seed=trial.seed)
-        return choose_coreset(evidence, request, n_epochs).indices
+        chosen = select_coreset(
+            evidence, trial.method, pruning_ratio=trial.pruning_ratio, seed=trial.seed, **trial.knobs
+        )
+        return chosen.indices
 
     def _write(self) -> Artifact:
         table, stages = read_study(self.context.folder, self.settings.budgets)
@@ -286,6 +287,11 @@ class Study:
                 methods=titles_of([RANDOM, *self.settings.methods]),
             )
         return open_artifact(draft.folder)
+
+
+def _label_error(folder: Path) -> float | None:
+    """The share of wrong labels that the held-out ones of a budget let expect; None where none were held out."""
+    return files.read_json(folder / STAGE).get("label_error")
 
 
 def _among(duplicate_of: IntArray, among: IntArray) -> IntArray:

@@ -21,7 +21,7 @@ from semiprune_core.records import Coreset, Evidence, FloatArray
 from semiprune_core.registry import Registry
 from semiprune_core.scores import SCORES
 from semiprune_core.selection.base import SELECTORS
-from semiprune_core.selection.defaults import default_knobs
+from semiprune_core.selection.defaults import Basis, default_knobs
 from semiprune_core.selection.options import SelectionOptions, choose, knob_defaults
 
 Scorer = Callable[..., FloatArray]
@@ -87,9 +87,9 @@ def select_coreset(
     """Choose a coreset of exactly ``coreset_size(N, pruning_ratio)`` images.
 
     ``selector_or_method`` is a name from METHODS or SELECTORS. Knobs not given are the method's, then those of
-    :func:`default_knobs` for a run of unknown length, then the selector's own. The options are explained in
-    :class:`SelectionOptions`. The coreset's settings name everything that was used: calling this again with its knobs,
-    options, ratio and seed gives the same coreset.
+    :func:`default_knobs` for a run of unknown length and labels of unknown quality, then the selector's own. The
+    options are explained in :class:`SelectionOptions`. The coreset's settings name everything that was used: calling
+    this again with its knobs, options, ratio and seed gives the same coreset.
 
     >>> evidence = Evidence(10, {"aum": np.arange(10) / 10})
     >>> select_coreset(evidence, "semi_aum_cutoff", pruning_ratio=0.7, seed=0, cutoff=0.2).indices.tolist()
@@ -104,7 +104,8 @@ def select_coreset(
         drop_duplicates=drop_duplicates,
     )
     method = _method(selector_or_method)
-    known = {**default_knobs(selector_or_method, evidence.n_images, pruning_ratio).selector, **method.knobs, **knobs}
+    start = default_knobs(selector_or_method, pruning_ratio, Basis(evidence.n_images)).selector
+    known = {**start, **method.knobs, **knobs}
     own: dict[str, Any] = {}
     if method.scorer is not None and method.score is not None:
         own = {knob: known.pop(knob) for knob in knob_defaults(method.scorer) if knob in known}

@@ -3,13 +3,14 @@
 from semiprune_core.registry import import_siblings
 from semiprune_core.selection.base import SELECTORS
 from semiprune_core.selection.beta import beta_log_density, beta_parameters, difficult_mean
-from semiprune_core.selection.defaults import Defaults, default_knobs, paper_beta, paper_cutoff
+from semiprune_core.selection.defaults import Basis, Defaults, default_knobs, paper_beta, paper_cutoff
 from semiprune_core.selection.options import Choice, SelectionOptions, choose, knob_defaults
 
 import_siblings(__name__, list(__path__))
 
 __all__ = [
     "SELECTORS",
+    "Basis",
     "Choice",
     "Defaults",
     "SelectionOptions",

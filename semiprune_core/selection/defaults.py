@@ -59,6 +59,8 @@ PAPER_BETA: dict[str, tuple[int, float]] = {  # Semi-DUAL+Beta: (T, c_D)
 PAPER_MIN_IMAGES, PAPER_MIN_EPOCHS = 50_000, 90
 """Most of the paper's pools are as large, and all of its runs as long; smaller pools get what was tried here."""
 SHORT_CUTOFFS = (0.0, 0.0, 0.1, 0.2, 0.3)  # by PAPER_RATIOS, for smaller pools and shorter runs
+CLEAN_TO, PER_WRONG, CUTOFF_STEP = 0.15, 1.2, 0.05
+"""Cutoffs grow by PER_WRONG for each share of wrong labels above CLEAN_TO, in steps."""
 SHORT_C_DS = (2.0, 2.0, 2.0, 2.0, 3.0)
 TRIED, TRIED_FROM, TRIED_TO = ("semi_aum_cutoff", "semi_dual_beta"), 0.5, 12_000
 """The methods, the lowest ratio and the largest pool of the trials."""
@@ -97,36 +99,63 @@ def paper_beta(dataset: str) -> tuple[int, float]:
     return _known(dataset, PAPER_BETA)
 
 
-def default_knobs(method: str, n_images: int, pruning_ratio: float, n_epochs: int | None = None) -> Defaults:
-    """What to use for ``method`` in a project that was never searched; ``n_epochs`` is the length of the scoring run.
+@dataclass(frozen=True)
+class Basis:
+    """What starting values depend on: the pool's size, the length of the scoring run, the share of wrong labels.
 
-    A run of unknown length counts as short, which is the careful choice. Baselines that choose the same way start from
-    the same values. Methods without such knobs get none.
+    A run of unknown length (None) counts as short, labels of unknown quality as mostly right.
+    """
 
-    >>> default_knobs("semi_aum_cutoff", 6_000, 0.7, 20).selector
+    n_images: int
+    n_epochs: int | None = None
+    label_error: float | None = None
+
+    @property
+    def like_paper(self) -> bool:
+        return self.n_images >= PAPER_MIN_IMAGES and (self.n_epochs or 0) >= PAPER_MIN_EPOCHS
+
+    @property
+    def too_noisy_by(self) -> float:
+        """How far the share of wrong labels is above what the smallest cutoffs suit."""
+        return max(0.0, (self.label_error or 0.0) - CLEAN_TO)
+
+
+def default_knobs(method: str, pruning_ratio: float, basis: Basis) -> Defaults:
+    """What to use for ``method`` in a project that was never searched.
+
+    Baselines that choose the same way start from the same values. Methods without such knobs get none.
+
+    >>> default_knobs("semi_aum_cutoff", 0.7, Basis(6_000, 20)).selector
     {'cutoff': 0.1}
-    >>> default_knobs("semi_dual_beta", 50_000, 0.7, 200).selector
+    >>> default_knobs("semi_aum_cutoff", 0.7, Basis(6_000, 20, label_error=0.4)).selector
+    {'cutoff': 0.4}
+    >>> default_knobs("semi_dual_beta", 0.7, Basis(50_000, 200)).selector
     {'c_d': 5.0}
     """
     check_range("pruning_ratio", pruning_ratio, low=0, high=1, high_open=True)
-    like_paper = n_images >= PAPER_MIN_IMAGES and (n_epochs or 0) >= PAPER_MIN_EPOCHS
-    why = _why(method, n_images, pruning_ratio, like_paper)
+    why = _why(method, pruning_ratio, basis)
     if method in BY_CUTOFF:
-        medians = np.median(np.array(list(PAPER_CUTOFFS.values())), axis=0).tolist()
-        cutoff = _cutoff_at(tuple(medians) if like_paper else SHORT_CUTOFFS, pruning_ratio)
-        return Defaults({"cutoff": cutoff}, {}, why)
+        return Defaults({"cutoff": _default_cutoff(pruning_ratio, basis)}, {}, why)
     if method in BY_BETA:
         c_d = float(np.median([c_d for _, c_d in PAPER_BETA.values()]))
-        if not like_paper:
+        if not basis.like_paper:
             c_d = round(float(np.interp(pruning_ratio, PAPER_RATIOS, SHORT_C_DS)), 2)
-        scored = None if n_epochs is None else min(SCORED_EPOCHS, n_epochs)
+        scored = None if basis.n_epochs is None else min(SCORED_EPOCHS, basis.n_epochs)
         return Defaults({"c_d": c_d}, {"dual_epochs": scored, "gamma": 1.0}, why)
     return Defaults()
 
 
-def _why(method: str, n_images: int, pruning_ratio: float, like_paper: bool) -> str:
+def _default_cutoff(pruning_ratio: float, basis: Basis) -> float:
+    if basis.like_paper:
+        medians = np.median(np.array(list(PAPER_CUTOFFS.values())), axis=0).tolist()
+        return _cutoff_at(tuple(medians), pruning_ratio)
+    more = round(PER_WRONG * basis.too_noisy_by / CUTOFF_STEP) * CUTOFF_STEP
+    return _cutoff_at(tuple(cutoff + more for cutoff in SHORT_CUTOFFS), pruning_ratio)
+
+
+def _why(method: str, pruning_ratio: float, basis: Basis) -> str:
     """What speaks for a starting value, and how much to rely on it."""
-    if like_paper:
+    if basis.like_paper:
         return "The median of the paper's values for pools and runs of this size; few classes want smaller ones."
     if method not in TRIED:
         return "Taken over from another method for such pools and runs, not tried with this one. Search first."
@@ -136,10 +165,13 @@ def _why(method: str, n_images: int, pruning_ratio: float, like_paper: bool) -> 
         found = "from 1 point below to 2 above Random in trials on 3,000 to 12,000 images"
     else:
         found = "1 to 2 points above Random in trials on 3,000 to 12,000 images"
-    is_larger = n_images > 2 * TRIED_TO
+    is_larger = basis.n_images > 2 * TRIED_TO
     larger = ", never tried on so large a pool" if is_larger else ""
     careful = is_larger or pruning_ratio >= SHAKY_FROM
-    return f"For such pools and runs: {found}{larger}. Search {'first' if careful else 'to be sure'}."
+    said = f"For such pools and runs: {found}{larger}. Search {'first' if careful else 'to be sure'}."
+    if method in BY_CUTOFF and basis.too_noisy_by:
+        said = f"About {basis.label_error:.0%} of the labels are wrong here, so the cutoff is larger. {said}"
+    return said
 
 
 def _cutoff_at(cutoffs: tuple[float, ...], pruning_ratio: float) -> float:

@@ -65,7 +65,7 @@ def test_a_selector_that_draws_anew_says_so(run, select):
 
 def test_held_knobs_nest_what_the_defaults_of_each_ratio_do_not(project, monkeypatch):
     cutoffs = {0.3: 0.0, 0.5: 0.4}
-    by_ratio = lambda method, n, ratio, epochs: Defaults({"cutoff": cutoffs[ratio]})  # noqa: E731
+    by_ratio = lambda method, ratio, basis: Defaults({"cutoff": cutoffs[ratio]})  # noqa: E731
     monkeypatch.setattr(coresets, "default_knobs", by_ratio)
     apart = build_coresets(project, CoresetRequest(), (0.3, 0.5))
     assert [one.artifact.settings["knobs"]["cutoff"] for one in apart] == [0.0, 0.4]

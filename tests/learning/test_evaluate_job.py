@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from semiprune_core import jobs
+from semiprune_core import files, jobs
 from semiprune_core.artifacts import differences
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.errors import InvalidSettingError, MissingStepError, UnknownNameError
@@ -27,6 +27,7 @@ from semiprune_core.jobs.job import Job
 from semiprune_core.learning import evaluate_job, trial_run
 from semiprune_core.progress import Stopped
 from semiprune_core.scoring import with_settings
+from semiprune_core.selection import Basis
 from tests.learning.projects import label
 from tests.scored_projects import add_pseudo, make_pool, make_scored
 from tests.test_search import GOOD, keep, table
@@ -101,6 +102,16 @@ def test_a_longer_evaluation_goes_on_from_a_shorter_one(project, quick):
     assert len(quick) == len(long)  # another training is another result
 
 
+def test_a_longer_evaluation_knows_what_the_evidence_has_cost(project, quick):
+    short = evaluate(project, ratios=(0.8,), seeds=(0,))
+    done(short)
+    files.write_json(short.work_folder / "evidence.json", {"semi_aum_cutoff": 7.5, "random": 0.0})
+    minutes = done(evaluate(project)).artifact.facts["evidence_minutes"]
+    assert minutes["semi_aum_cutoff"] == 7.5 and minutes["random"] < 1
+    other = done(evaluate(project, evidence={"semi_aum_cutoff": {"window": 2}})).artifact.facts["evidence_minutes"]
+    assert other["semi_aum_cutoff"] < 1, "other evidence has a cost of its own"
+
+
 def test_another_truth_shares_nothing_with_an_earlier_evaluation(project, quick):
     done(evaluate(project))
     quick.clear()
@@ -108,8 +119,16 @@ def test_another_truth_shares_nothing_with_an_earlier_evaluation(project, quick)
     assert len(quick) == len(trials)
 
 
+def test_small_coresets_can_be_trained_for_as_long_as_the_whole_pool():
+    training = EvaluationSettings(epochs=4, stretch=10).supervised()
+    assert [training.for_coreset(ratio).epochs for ratio in (0.0, 0.5, 0.9)] == [4, 8, 40]
+    assert EvaluationSettings(epochs=4).supervised().for_coreset(0.9).epochs == 12  # the preset's three times
+    with pytest.raises(InvalidSettingError, match="stretch"):
+        EvaluationSettings(stretch=0.5)
+
+
 def test_small_coresets_come_first_and_every_method_has_a_first_seed_before_a_second(project):
-    trials = planned_trials(EvaluationSettings(**SHORT), 60, 12)
+    trials = planned_trials(EvaluationSettings(**SHORT), Basis(60, 12))
     assert [(t.method, t.pruning_ratio, t.seed) for t in trials[:5]] == [
         ("semi_aum_cutoff", 0.8, 0),
         ("random", 0.8, 0),
@@ -118,7 +137,7 @@ def test_small_coresets_come_first_and_every_method_has_a_first_seed_before_a_se
         ("full", 0.0, 0),
     ]
     assert [t.seed for t in trials] == [0] * 5 + [1] * 5
-    given = planned_trials(EvaluationSettings(**SHORT, order="as_given"), 60, 12)
+    given = planned_trials(EvaluationSettings(**SHORT, order="as_given"), Basis(60, 12))
     assert [t.method for t in given[:4]] == ["full", "full", "semi_aum_cutoff", "semi_aum_cutoff"]
 
 

@@ -12,7 +12,8 @@ from semiprune_core.jobs.job import Job
 from semiprune_core.learning import search_job, trial_run
 from semiprune_core.progress import Stopped
 from semiprune_core.results import latest_scores
-from semiprune_core.search import SearchRun, partial_search, searched_knobs, submit_search
+from semiprune_core.search import SearchRun, partial_search, submit_search
+from semiprune_core.starting import searched_knobs
 from tests.scored_projects import make_scored
 
 SHORT = {"device": "cpu", "ratios": (0.5, 0.8), "training": {"epochs": 3, "batch_size": 16, "precision": "fp32"}}

@@ -14,6 +14,7 @@ from semiprune_core.selection.defaults import (
     PAPER_RATIOS,
     SHAKY_FROM,
     TRIED_TO,
+    Basis,
     default_knobs,
     paper_beta,
     paper_cutoff,
@@ -60,30 +61,32 @@ def test_a_data_set_the_paper_does_not_have_is_named():
 @pytest.mark.parametrize("n_images, n_epochs", [(1, 1), (6000, 20), (6000, 200), (50_000, None), (1_281_167, 90)])
 def test_defaults_are_legal_everywhere(method, n_images, n_epochs):
     for percent in range(100):
-        found = default_knobs(method, n_images, percent / 100, n_epochs)
+        found = default_knobs(method, percent / 100, Basis(n_images, n_epochs))
         assert 0 <= found.selector.get("cutoff", 0) <= percent / 100
         beta_parameters(0.3, percent / 100, found.selector.get("c_d", 1.0))
         assert (found.scores.get("dual_epochs") or 1) <= (n_epochs or 1_000)
 
 
 def test_small_pools_and_short_runs_get_their_own_values():
-    assert default_knobs("semi_aum_cutoff", 6_000, 0.9, 20).selector == {"cutoff": 0.3}
-    assert default_knobs("semi_aum_cutoff", 30_000, 0.7, 20).selector == {"cutoff": 0.1}
-    assert default_knobs("semi_aum_cutoff", 50_000, 0.9, 200).selector == {"cutoff": 0.7}
-    assert default_knobs("semi_dual_beta", 6_000, 0.9, 20).selector == {"c_d": 3.0}
-    assert default_knobs("semi_dual_beta", 6_000, 0.7, 20).selector == {"c_d": 2.0}
-    assert default_knobs("semi_dual_beta", 50_000, 0.7, 200).scores == {"dual_epochs": 30, "gamma": 1.0}
-    assert default_knobs("random", 50_000, 0.7, 200).selector == {}
-    assert default_knobs("semi_aum_cutoff", 12_000, 0.7, 200).selector == {"cutoff": 0.1}  # too small for the paper's
+    assert default_knobs("semi_aum_cutoff", 0.9, Basis(6_000, 20)).selector == {"cutoff": 0.3}
+    assert default_knobs("semi_aum_cutoff", 0.7, Basis(30_000, 20)).selector == {"cutoff": 0.1}
+    assert default_knobs("semi_aum_cutoff", 0.9, Basis(50_000, 200)).selector == {"cutoff": 0.7}
+    assert default_knobs("semi_dual_beta", 0.9, Basis(6_000, 20)).selector == {"c_d": 3.0}
+    assert default_knobs("semi_dual_beta", 0.7, Basis(6_000, 20)).selector == {"c_d": 2.0}
+    assert default_knobs("semi_dual_beta", 0.7, Basis(50_000, 200)).scores == {"dual_epochs": 30, "gamma": 1.0}
+    assert default_knobs("random", 0.7, Basis(50_000, 200)).selector == {}
+    assert default_knobs("semi_aum_cutoff", 0.7, Basis(12_000, 200)).selector == {
+        "cutoff": 0.1
+    }  # too small for the paper's
 
 
 def test_no_gain_is_promised_where_nothing_was_tried():
-    assert "points above Random" in default_knobs("semi_dual_beta", 6_000, 0.7, 20).why
-    assert "from 1 point below" in default_knobs("semi_dual_beta", 6_000, 0.9, 20).why
-    assert "never tried on so large a pool" in default_knobs("semi_dual_beta", 60_000, 0.7, 20).why
-    assert "not tried" in default_knobs("semi_dual_beta", 6_000, 0.3, 20).why
+    assert "points above Random" in default_knobs("semi_dual_beta", 0.7, Basis(6_000, 20)).why
+    assert "from 1 point below" in default_knobs("semi_dual_beta", 0.9, Basis(6_000, 20)).why
+    assert "never tried on so large a pool" in default_knobs("semi_dual_beta", 0.7, Basis(60_000, 20)).why
+    assert "not tried" in default_knobs("semi_dual_beta", 0.3, Basis(6_000, 20)).why
     for method in ("semi_el2n", "elfs", "fully_supervised"):
-        assert "not tried" in default_knobs(method, 6_000, 0.7, 20).why
+        assert "not tried" in default_knobs(method, 0.7, Basis(6_000, 20)).why
 
 
 def trials(n):
@@ -101,11 +104,11 @@ def test_the_starting_values_did_well_in_the_trials(n, method, knob):
     rows = rows[rows["method"] == method]
     values = rows["knob"].str.split("=").str[-1].astype(float)
     for ratio, gains in rows.groupby(["pruning_ratio", values])["gain"].mean().groupby(level=0):
-        chosen = gains[ratio, default_knobs(method, n, ratio, 30).selector[knob]]
+        chosen = gains[ratio, default_knobs(method, ratio, Basis(n, 30)).selector[knob]]
         assert chosen > gains.max() - 1.0  # about what two seeds can tell
         assert chosen > (0.5 if ratio < SHAKY_FROM else -1.0)
 
 
 def test_a_ratio_outside_its_range_is_refused():
     with pytest.raises(InvalidSettingError, match="pruning_ratio"):
-        default_knobs("random", 10, 1.0)
+        default_knobs("random", 1.0, Basis(10))
