@@ -1,14 +1,15 @@
 """Which knobs help without a search: test accuracy of many knobs on several pools, sizes and ratios.
 
-    .venv/bin/python benchmarks/defaults.py --dataset fashion|FILE.npz --n 6000 [--labeled 0.1] [--seeds 3]
-        [--ratios 0.7,0.9] [--views 150000] [--small]
+    .venv/bin/python benchmarks/defaults.py --dataset fashion|FILE.npz --n 6000 [--labeled 0.1] [--truth true|pseudo]
+        [--seeds 3] [--ratios 0.7,0.9] [--preset quick] [--views 150000] [--small]
 
 For one pool: a random tenth is labeled (``--labeled`` less, and more of the pseudo-labels are wrong), FixMatch
-(``quick``) gives pseudo-labels, a dynamics run gives scores; then a net is trained from scratch with true labels on the
-coreset of every knob and seed, and tested. ``--views`` bounds how many images a training sees, all epochs together, so
+(``quick``) gives pseudo-labels, a dynamics run gives scores; then a net is trained from scratch on the coreset of every
+knob and seed, and tested. It is trained with true labels, as if people had labeled the coreset, or with ``--truth
+pseudo`` on the pseudo-labels as they are. ``--views`` bounds how many images a training sees, all epochs together, so
 that large pools can be tried on a small machine. Each row goes to
-``results/defaults_<dataset>_<n>[_<labeled percent>pc].csv`` as soon as it is there; a repeated run goes on where the
-last one ended. The last line is JSON: per method and ratio the mean gain over Random of every knob, in points.
+``results/defaults_<dataset>_<n>[_<labeled percent>pc][_pseudo].csv`` as soon as it is there; a repeated run goes on
+where the last one ended. The last line is JSON: per method and ratio the mean gain over Random of every knob (points).
 """
 
 from __future__ import annotations
@@ -40,9 +41,12 @@ CUTOFFS = {0.3: (0.0, 0.1), 0.5: (0.0, 0.1), 0.7: (0.0, 0.1), 0.8: (0.1, 0.2), 0
 NOISY_FROM = 0.2
 """From this share of wrong pseudo-labels on, larger cutoffs are tried too."""
 C_DS = (2.0, 3.0)
+AS_LABELED = {0.5: (0.0, 0.1, 0.2, 0.3, 0.4), 0.7: (0.1, 0.2, 0.3, 0.4, 0.5), 0.9: (0.3, 0.4, 0.5, 0.6, 0.7)}
+AS_LABELED_C_DS = (1.0, 2.0)
+"""By ratio, for trainings on pseudo-labels as they are, which want fewer wrong ones."""
 LABELED = 0x1AB  # keeps the labeled tenth apart from every draw of Random
 FIELDS = ("dataset", "n", "epochs", "method", "knob", "pruning_ratio", "seed", "test_accuracy", "wrong", "minutes")
-FIELDS += ("views", "labeled", "pool_wrong")  # wrong: of the coreset
+FIELDS += ("views", "labeled", "pool_wrong", "aum_from")  # wrong: of the coreset; aum_from: AUM at the cutoff
 
 
 def prepare(
@@ -93,13 +97,14 @@ def cutoffs(ratio: float, wrong: float) -> tuple[float, ...]:
 
 
 def candidates(
-    arrays: dict[str, np.ndarray], ratio: float, wrong: float
+    arrays: dict[str, np.ndarray], ratio: float, wrong: float, truth: str
 ) -> list[tuple[str, str, dict[str, Any], int | None]]:
     """(method, name of the knob, the knob, T) for every coreset to be tried at a ratio."""
+    few, c_ds = (cutoffs(ratio, wrong), C_DS) if truth == "true" else (AS_LABELED[ratio], AS_LABELED_C_DS)
     found: list[tuple[str, str, dict[str, Any], int | None]] = [("random", "", {}, None)]
-    found += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}, None) for c in cutoffs(ratio, wrong)]
+    found += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}, None) for c in few]
     t = max(int(name.removeprefix("dual_")) for name in arrays if name.startswith("dual_"))
-    return found + [("semi_dual_beta", f"T={t} c_D={c:g}", {"c_d": c}, t) for c in C_DS]
+    return found + [("semi_dual_beta", f"T={t} c_D={c:g}", {"c_d": c}, t) for c in c_ds]
 
 
 def main() -> None:
@@ -107,9 +112,11 @@ def main() -> None:
     parser.add_argument("--dataset", default="fashion")
     parser.add_argument("--n", type=int, default=6000)
     parser.add_argument("--labeled", type=float, default=0.1, help="share of the pool that is labeled")
+    parser.add_argument("--truth", choices=("true", "pseudo"), default="true", help="the labels of the trainings")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--ratios", default="0.9,0.8,0.7,0.5,0.3")
     parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--preset", default="quick", help="of the trainings on coresets")
     parser.add_argument("--views", type=int, help="a training sees at most so many images, all epochs together")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("/tmp/semiprune-defaults"))
@@ -122,25 +129,27 @@ def main() -> None:
     arrays = prepare(
         data, settings, ssl_preset("quick", **({"epochs": 1} if args.small else {})), args.work, args.labeled
     )
-    out = (args.work if args.small else RESULTS) / f"defaults_{data.name}_{len(data.labels)}{_suffix(args.labeled)}.csv"
+    name = f"defaults_{data.name}_{len(data.labels)}{_suffix(args.labeled)}{'_pseudo' * (args.truth == 'pseudo')}.csv"
+    out = (args.work if args.small else RESULTS) / name
     rows = _read(out)
     done = {(row["method"], row["knob"], row["pruning_ratio"], row["seed"]) for row in rows}
     wrong = arrays["pseudo"] != data.labels
+    labels = data.labels if args.truth == "true" else arrays["pseudo"]
     print(f"{wrong.mean():.1%} of the labels are wrong", flush=True)
     for seed in range(seeds):
         for ratio in map(float, args.ratios.split(",")):
-            for method, name, knobs, t in candidates(arrays, ratio, float(wrong.mean())):
+            for method, name, knobs, t in candidates(arrays, ratio, float(wrong.mean()), args.truth):
                 if (method, name, str(ratio), str(seed)) in done:
                     continue
                 started = time.perf_counter()
                 evidence = _evidence(arrays, t)
                 kept = select_coreset(evidence, method, pruning_ratio=ratio, seed=seed, **knobs).indices
-                training = settings.for_coreset(ratio)
+                training = supervised_preset(args.preset, epochs=epochs).for_coreset(ratio)
                 if args.views:
                     training = training.replace(epochs=min(training.epochs, max(1, round(args.views / len(kept)))))
                 result = train_supervised(
                     data.images[kept],
-                    data.labels[kept],
+                    labels[kept],
                     n_classes=data.n_classes,
                     settings=training,
                     seed=seed,
@@ -152,7 +161,8 @@ def main() -> None:
                 accuracy, minutes = result.accuracy.value, (time.perf_counter() - started) / 60
                 row = (data.name, len(data.labels), epochs, method, name, ratio, seed, round(accuracy, 4))
                 row = (*row, round(float(wrong[kept].mean()), 4), round(minutes, 2), training.epochs * len(kept))
-                row = (*row, args.labeled, round(float(wrong.mean()), 4))
+                aum_from = round(float(np.quantile(arrays["aum"], knobs["cutoff"])), 3) if "cutoff" in knobs else ""
+                row = (*row, args.labeled, round(float(wrong.mean()), 4), aum_from)
                 _append(out, row)
                 print(*row, f"load {os.getloadavg()[0]:.1f}", flush=True)
     print(json.dumps(_gains(_read(out))))

@@ -1,7 +1,8 @@
 """The paper's comparison at a size that two cores can finish: all methods, five ratios, several seeds.
 
     .venv/bin/python benchmarks/paper.py --dataset fashion|cifar10|FILE.npz [--variant standard|corrupt|longtail]
-        [--scale small|medium|full] [--seeds 3] [--methods A,B] [--ratios R,R] [--epochs E] [--home DIR] [--small]
+        [--scale small|medium|full] [--seeds 3] [--methods A,B] [--ratios R,R] [--preset P] [--epochs E]
+        [--home DIR] [--small]
 
 It walks the product's own line: import (with the variant), a random tenth labeled from the reference labels, FixMatch,
 the dynamics run, every method's own evidence, and the evaluation job. The project stays in ``--home``, so that a
@@ -129,7 +130,7 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join([FULL, *METHODS]))
     parser.add_argument("--ratios", default=RATIOS)
     parser.add_argument("--epochs", type=int, help="of a training on the whole pool, instead of the preset's")
-    parser.add_argument("--stretch", type=float, help="small coresets get at most so many times as many epochs")
+    parser.add_argument("--preset", default="quick", help="of the trainings on coresets")
     parser.add_argument("--algorithm", default="fixmatch")
     parser.add_argument("--ssl", default="{}", help="changes to the SSL preset, as JSON")
     parser.add_argument("--home", type=Path, default=Path("paper-runs"))
@@ -156,9 +157,8 @@ def main() -> None:
         methods=tuple(args.methods.split(",")),
         ratios=tuple(map(float, args.ratios.split(","))),
         seeds=tuple(range(1 if args.small else args.seeds)),
-        preset="quick",
+        preset=args.preset,
         epochs=2 if args.small else args.epochs,
-        stretch=args.stretch,
     )
     stages.run(  # asked for every time: what was trained before is taken over
         "evaluation", False, lambda: finish_job(project, "evaluate", lambda: submit_evaluation(project, wanted))

@@ -22,7 +22,7 @@ from semiprune_core.evaluation_plot import svg_plot
 from semiprune_core.evaluation_view import FULL, RANDOM, Difference, EvaluationView, half_interval, percent, view_of
 from semiprune_core.methods import METHODS
 from semiprune_core.paper_results import RESULTS as PAPER_FILE
-from semiprune_core.selection import Basis, default_knobs
+from semiprune_core.selection import Basis, default_knobs, learned_from
 
 PAGE = ROOT / "docs" / "results.md"
 PICTURES = ROOT / "docs" / "images"
@@ -152,15 +152,25 @@ def by_pool_size(rows: pd.DataFrame) -> Iterator[str]:
 def gains_by_size(rows: pd.DataFrame) -> dict[tuple[str, float], dict[int, float]]:
     """Mean gain over Random in points, by (method, ratio) and pool size, with the knob that is the default there."""
     found: dict[tuple[str, float], dict[int, float]] = {}
-    for (n, ratio, method, knob), cell in rows.groupby(["n", "pruning_ratio", "method", "knob"]):
-        if method in OURS and ratio in GROWING and knob == _default(method, int(n), ratio, int(cell["epochs"].iloc[0])):
-            found.setdefault((method, ratio), {})[int(n)] = float(cell["gain"].mean())
+    for (n, ratio, method), some in rows.groupby(["n", "pruning_ratio", "method"]):
+        start = some[some["knob"] == _default(some)] if method in OURS and ratio in GROWING else some.iloc[:0]
+        if len(start):
+            found.setdefault((method, ratio), {})[int(n)] = float(start["gain"].mean())
     return dict(sorted(found.items()))
 
 
-def _default(method: str, n_images: int, ratio: float, n_epochs: int) -> str:
-    """The starting value as the trials name it."""
-    known = default_knobs(method, ratio, Basis(n_images, n_epochs))
+def _default(rows: pd.DataFrame) -> str:
+    """The starting value for a method, pool and ratio, given its trials, as they name it: of several cutoffs the one
+    whose AUM is nearest to where a project starts."""
+    one = rows.iloc[0]
+    if one["method"] == RANDOM:
+        return ""
+    labeled_by = "people" if one["truth"] == "true" else "model"
+    if one.get("aum_from", "") != "":
+        far = (rows["aum_from"].astype(float) - learned_from(one["pruning_ratio"], labeled_by)).abs()
+        return str(rows["knob"][far.idxmin()])
+    basis = Basis(int(one["n"]), int(one["epochs"]), labeled_by=labeled_by)
+    known = default_knobs(one["method"], one["pruning_ratio"], basis)
     if "cutoff" in known.selector:
         return f"{known.selector['cutoff']:g}"
     return f"T={known.scores['dual_epochs']} c_D={known.selector['c_d']:g}"
@@ -191,7 +201,8 @@ def read_trials(path: Path) -> pd.DataFrame:
     rows = pd.read_csv(path, dtype={"knob": str}, keep_default_na=False)
     base = rows[rows["method"] == RANDOM].set_index(["pruning_ratio", "seed"])["test_accuracy"]
     at = pd.MultiIndex.from_frame(rows[["pruning_ratio", "seed"]])
-    return rows.assign(gain=100 * (rows["test_accuracy"] - base.loc[at].to_numpy()))
+    gain = 100 * (rows["test_accuracy"] - base.loc[at].to_numpy())
+    return rows.assign(gain=gain, truth="pseudo" if path.stem.endswith("_pseudo") else "true")
 
 
 def _seeds(rows: pd.DataFrame) -> str:
@@ -199,27 +210,34 @@ def _seeds(rows: pd.DataFrame) -> str:
     return f"{each.min()}" if each.min() == each.max() else f"{each.min()} to {each.max()}"
 
 
-def starting_values(paths: list[Path]) -> Iterator[str]:
+def starting_values(trials: dict[Path, pd.DataFrame]) -> Iterator[str]:
     """What ``benchmarks/defaults.py`` tried."""
     yield "## Starting values\n"
     yield (
         "Which cutoff or c_D to begin with where nothing was searched: points above Random, mean over seeds, with half "
         "the 95% interval where there are three seeds or more. *Wrong* is the share of wrong pseudo-labels in the "
         "coreset; hard images teach most and have most of them, which does no harm once people have "
-        "labeled the coreset.\n"
+        "labeled the coreset. The value that a project starts with is bold.\n"
     )
-    for path in paths:
-        rows = read_trials(path)
-        name, n = TITLES.get(rows["dataset"].iloc[0], rows["dataset"].iloc[0]), int(rows["n"].iloc[0])
-        yield f"**{name}, {n:,} images**, {rows['seed'].nunique()} seeds (`{path.name}`):\n"
+    for path, rows in trials.items():
+        one = rows.iloc[0]
+        trained = "" if one["truth"] == "true" else ", trained on the pseudo-labels as they are"
+        yield (
+            f"**{TITLES.get(one['dataset'], one['dataset'])}, {one['n']:,} images**, {one['labeled']:.0%} of them "
+            f"labeled, {one['pool_wrong']:.0%} of the labels wrong{trained}, {rows['seed'].nunique()} seeds "
+            f"(`{path.name}`):\n"
+        )
         yield "| pruning | method | knob | accuracy | above Random | wrong |\n|---|---|---|---|---|---|"
         for (ratio, method), some in rows.groupby(["pruning_ratio", "method"], sort=True):
+            start = _default(some)
             for knob, cell in some.groupby("knob", sort=True):
                 half = half_interval(cell["gain"]) if len(cell) > 2 else None
                 gain = "" if method == "random" else f"{cell['gain'].mean():+.1f}" + (f" ± {half:.1f}" if half else "")
+                is_start = method != RANDOM and knob == start
                 yield (
                     f"| {percent(ratio)} | {METHODS.title(method)} | {_knob(method, str(knob))} "
-                    f"| {100 * cell['test_accuracy'].mean():.1f}% | {gain} | {100 * cell['wrong'].mean():.0f}% |"
+                    f"| {100 * cell['test_accuracy'].mean():.1f}% | {f'**{gain}**' if is_start else gain} "
+                    f"| {100 * cell['wrong'].mean():.0f}% |"
                 )
         yield ""
 
@@ -234,10 +252,11 @@ def render(results: Path = RESULTS) -> tuple[str, dict[str, str]]:
     for path in sorted(results.glob("paper_*.csv"), key=_order):
         lines += comparison(path)
         plots[f"results-{path.stem.removeprefix('paper_')}.svg"] = svg_plot(view_of(pd.read_csv(path)))
-    trials = sorted(results.glob("defaults_*.csv"), key=lambda path: (path.stem.rpartition("_")[0], _size(path)))
-    sizes = [path for path in trials if path.stem.startswith("defaults_fashion_")]
+    trials = {path: read_trials(path) for path in results.glob("defaults_*.csv")}
+    trials = dict(sorted(trials.items(), key=lambda item: _pool(item[1].iloc[0])))
+    sizes = [rows for rows in trials.values() if _pool(rows.iloc[0])[:-1] == (False, False, -0.1)]
     if len(sizes) > 1:
-        rows = pd.concat([read_trials(path) for path in sizes])
+        rows = pd.concat(sizes)
         lines += by_pool_size(rows)
         plots["results-pool-size.svg"] = size_plot(gains_by_size(rows))
     if (results / "aum.json").exists():
@@ -247,8 +266,9 @@ def render(results: Path = RESULTS) -> tuple[str, dict[str, str]]:
     return "\n".join(lines).rstrip() + "\n", plots
 
 
-def _size(path: Path) -> int:
-    return int(path.stem.rpartition("_")[2])
+def _pool(trial: pd.Series) -> tuple[bool, bool, float, int]:
+    """Which pool a trial is of, in the order of the page: true labels, Fashion-MNIST and many labels first."""
+    return trial["truth"] != "true", trial["dataset"] != "fashion", -float(trial["labeled"]), int(trial["n"])
 
 
 def _order(path: Path) -> tuple[bool, int]:

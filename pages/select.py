@@ -22,13 +22,14 @@ from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
 from semiprune_core.score_view import ScoreView
 from semiprune_core.scores import SCORES
 from semiprune_core.select_view import ErrorEstimate, Preview
-from semiprune_core.selection import SELECTORS, default_knobs
+from semiprune_core.selection import LABELED_BY, SELECTORS, Defaults, default_knobs, has_defaults
 from semiprune_core.starting import starting_knobs
 from semiprune_core.workspace import Project
 
 SEVERAL = 6  # coresets that are listed and compared at once
 FIRST = ("semi_aum_cutoff", "semi_dual_beta")
 LAST = ("random",)
+LABELED_WORDS = {"people": "Given by people", "model": "As they are"}
 OPTION_WORDS = {
     "class_balanced": ("Balance the classes", "Equal shares for all classes, as far as their images go."),
     "keep_human": ("Keep human labels", "Images a person labeled are kept in any case."),
@@ -65,10 +66,18 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
     )
     values: dict[str, Any] = {"method": method, "pruning_ratio": ratio}
     open_knobs = CoresetRequest(**values).knob_names()
-    if method in kept:
-        known = default_knobs(method, ratio, dataclasses.replace(seen.basis, n_epochs=kept[method].n_epochs))
-    else:
-        known = starting_knobs(project, method, ratio, seen.scores)
+    if has_defaults(method):
+        values["labeled_by"] = st.segmented_control(
+            "Its labels, before training",
+            LABELED_BY,
+            default=LABELED_BY[0],
+            required=True,
+            format_func=LABELED_WORDS.get,
+            key="select_labeled_by",
+            help="Hard images teach most, but more of their pseudo-labels are wrong: they pay once people have labeled "
+            "the coreset. Where it is trained on as the model labeled it, the starting values keep wrong labels out.",
+        )
+    known = _starting(project, seen, kept.get(method), values)
     if known.selector or known.scores:
         own = st.toggle("Own values", key="select_own", help=known.why)
         if not own:
@@ -87,6 +96,14 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
         values["seed"] = int(st.number_input("Seed", 0, 2**31 - 1, 0, key="select_seed", width=160))
     assert set(OPTIONS) <= {*values}
     return CoresetRequest(**values)
+
+
+def _starting(project: Project, seen: ScoreView, kept: EvidenceRun | None, values: dict[str, Any]) -> Defaults:
+    method, ratio = values["method"], values["pruning_ratio"]
+    basis = dataclasses.replace(seen.basis, labeled_by=values.get("labeled_by", LABELED_BY[0]))
+    if kept is None:
+        return starting_knobs(project, method, ratio, seen.scores, basis)
+    return default_knobs(method, ratio, dataclasses.replace(basis, n_epochs=kept.n_epochs))
 
 
 def _possible(seen: ScoreView, kept: dict[str, EvidenceRun], name: str) -> bool:
@@ -178,8 +195,8 @@ def numbers(found: Preview) -> None:
     if found.has_more_wrong_labels:
         st.caption(
             ":material/info: Hard images teach most, and more of their pseudo-labels are wrong than in the whole pool: "
-            "have people label this coreset before anybody trains on it. To train on pseudo-labels as they are, "
-            "raise the cutoff or prune less."
+            "have people label this coreset before anybody trains on it. To train on pseudo-labels, choose "
+            "*As they are*, or prune less."
         )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from semiprune_core.artifacts import open_artifact
-from semiprune_core.checks import check_range
+from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.methods import METHODS, select_coreset
@@ -26,9 +27,9 @@ from semiprune_core.results import (
 )
 from semiprune_core.scores import ScoreTable
 from semiprune_core.scoring import with_settings
-from semiprune_core.selection import SELECTORS, Basis, default_knobs, knob_defaults
+from semiprune_core.selection import LABELED_BY, SELECTORS, Basis, default_knobs, knob_defaults
 from semiprune_core.settings import Settings
-from semiprune_core.starting import basis_of, searched_knobs
+from semiprune_core.starting import searched_knobs
 from semiprune_core.workspace import Project
 
 RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
@@ -45,6 +46,7 @@ class CoresetRequest(Settings):
     """Everything a person chooses on the way to a coreset. ``None`` means the default for this pool and ratio.
 
     ``n_epochs`` is T of DUAL and ``gamma`` its exponent: a change of them scores anew from the stored trajectory.
+    ``labeled_by`` tells who labels the coreset before it is trained on, which the defaults depend on.
     The others are knobs of the selectors and options of the selection.
     """
 
@@ -63,8 +65,10 @@ class CoresetRequest(Settings):
     same_annotation_budget: bool = False
     min_per_class: int = 0
     drop_duplicates: bool = False
+    labeled_by: str = "people"
 
     def check(self) -> None:
+        check_choice("labeled_by", self.labeled_by, LABELED_BY)
         check_range("pruning_ratio", self.pruning_ratio, low=0, high=1, high_open=True)
         if self.method not in METHODS and self.method not in SELECTORS:
             METHODS[self.method]  # raises, with the known names
@@ -81,6 +85,7 @@ class CoresetRequest(Settings):
 
     def knobs(self, basis: Basis) -> dict[str, Any]:
         """The selector's knobs: those given, and the defaults for such a pool, ratio and run."""
+        basis = dataclasses.replace(basis, labeled_by=self.labeled_by)
         known = default_knobs(self.method, self.pruning_ratio, basis).selector
         given = {name: getattr(self, name) for name in KNOBS if getattr(self, name) is not None}
         return {**known, **given}
@@ -103,6 +108,15 @@ def with_searched(project: Project, request: CoresetRequest, scores: ScoreRun | 
         return request
     known = searched_knobs(project, request.method, request.pruning_ratio, scores)
     return request if known is None else request.replace(**known)
+
+
+def basis_of(scores: ScoreRun, kept: EvidenceRun | None = None) -> Basis:
+    """What starting values depend on with these scores, or for a baseline that looks at evidence of its own instead.
+
+    Baselines, too, leave out what the project's own run hardly learned.
+    """
+    basis = scores.basis()
+    return basis if kept is None else dataclasses.replace(basis, n_epochs=kept.n_epochs)
 
 
 def choose_coreset(evidence: Evidence, request: CoresetRequest, basis: Basis) -> Coreset:
@@ -184,7 +198,7 @@ def build_coreset(
         evidence = kept.evidence(pool, pseudo.labels())
     else:
         evidence = evidence_of(scores.table(), pseudo, pool)
-    coreset = choose_coreset(evidence, request, basis_of(project, scores, kept))
+    coreset = choose_coreset(evidence, request, basis_of(scores, kept))
     settings = coreset_settings(coreset)
     for known in reversed(project.artifacts("coreset")):
         if known.inputs == inputs and known.settings == settings and known.manifest["seed"] == coreset.seed:
@@ -193,6 +207,7 @@ def build_coreset(
         write_coreset(draft, coreset)
         human = pseudo.labels().human_mask
         draft.facts["n_human"] = int(human[coreset.indices].sum())
+        draft.facts["labeled_by"] = request.labeled_by
     return CoresetRun(open_artifact(draft.folder))
 
 
@@ -224,7 +239,7 @@ def build_coresets(
                 f"Leave nesting out, or use one of {', '.join(nesting_selectors())}."
             )
         scores = scores or latest_scores(project)
-        held = with_searched(project, requests[0], scores).knobs(basis_of(project, scores, kept))
+        held = with_searched(project, requests[0], scores).knobs(basis_of(scores, kept))
         requests = [one.replace(**{name: value for name, value in held.items() if name in KNOBS}) for one in requests]
     return [build_coreset(project, one, scores=scores, kept=kept, progress=progress) for one in requests]
 
@@ -234,7 +249,12 @@ def more_ratios(
 ) -> list[CoresetRun]:
     """Coresets like ``run`` at other ratios: its method, seed, options and scores, the knobs by default."""
     settings = run.artifact.settings
-    request = CoresetRequest(method=settings["method"], seed=run.artifact.manifest["seed"], **settings["options"])
+    request = CoresetRequest(
+        method=settings["method"],
+        seed=run.artifact.manifest["seed"],
+        labeled_by=run.labeled_by,
+        **settings["options"],
+    )
     scores = ScoreRun(made_from(project, run.artifact, "scores"))
     own = "evidence" in run.artifact.inputs
     kept = EvidenceRun(made_from(project, run.artifact, "evidence")) if own else None

@@ -69,11 +69,10 @@ COLUMNS = (
 class EvaluationSettings(Settings):
     """Methods x ratios x seeds; the method ``full`` is the whole pool, once per seed.
 
-    ``epochs`` and ``stretch`` replace the preset's: the length of a training on the whole pool, and how many times as
-    long one on a small coreset may be. ``truth`` None takes the best labels there are. ``order`` cheap_first runs small
-    coresets first and gives every method its first seed before any its second. ``evidence`` are settings for what
-    methods look at: by the method's name for one of them, by the setting's name for all. ``knobs`` are fields of a
-    ``CoresetRequest`` by method and ratio; when the evaluation is queued they are filled with what searches found.
+    ``truth`` None takes the best labels there are. ``order`` cheap_first runs small coresets first and gives every
+    method its first seed before any its second. ``evidence`` are settings for what methods look at: by the method's
+    name for one of them, by the setting's name for all. ``knobs`` are fields of a ``CoresetRequest`` by method and
+    ratio; when the evaluation is queued they are filled with what searches found.
     """
 
     methods: tuple[str, ...] = ("semi_aum_cutoff", "semi_dual_beta", "random")
@@ -81,7 +80,6 @@ class EvaluationSettings(Settings):
     seeds: tuple[int, ...] = (0, 1, 2)
     preset: str = "quick"
     epochs: int | None = None
-    stretch: float | None = None
     truth: str | None = None
     order: str = "cheap_first"
     same_annotation_budget: bool = False
@@ -113,7 +111,7 @@ class EvaluationSettings(Settings):
 
     def supervised(self) -> SupervisedSettings:
         """How every trial is trained, but for the batch of small coresets."""
-        return training_of(self.preset, epochs=self.epochs, stretch=self.stretch)
+        return supervised_preset(self.preset, **({} if self.epochs is None else {"epochs": self.epochs}))
 
     def evidence_for(self, method: str) -> dict[str, Any]:
         """The settings of what ``method`` looks at."""
@@ -125,12 +123,8 @@ class EvaluationSettings(Settings):
         given = self.knobs.get(method, {}).get(f"{ratio:g}", {})
         counts = self.same_annotation_budget and METHODS[method].labels_from in BY_PEOPLE
         said = {"method": method, "pruning_ratio": ratio, "same_annotation_budget": counts}
+        said["labeled_by"] = "model" if self.truth == "pseudo" else "people"
         return CoresetRequest.from_json({**given, **said})
-
-
-def training_of(preset: str, **changes: Any) -> SupervisedSettings:
-    """The training preset with what was changed; None is no change."""
-    return supervised_preset(preset, **{name: value for name, value in changes.items() if value is not None})
 
 
 # --- what it stands on ---------------------------------------------------------------------------------------------

@@ -14,15 +14,7 @@ import pandas as pd
 from semiprune_core import jobs
 from semiprune_core.artifacts import Artifact
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.evaluation import (
-    ARTIFACT,
-    EvaluationRun,
-    EvaluationSettings,
-    Ground,
-    ground_of,
-    partial_trials,
-    training_of,
-)
+from semiprune_core.evaluation import ARTIFACT, EvaluationRun, EvaluationSettings, Ground, ground_of, partial_trials
 from semiprune_core.evaluation_view import FULL, EvaluationView, view_of
 from semiprune_core.evidence import PROVIDERS
 from semiprune_core.jobs import Job
@@ -134,7 +126,7 @@ def seconds_per_image(project: Project, preset: str) -> float | None:
         if one.preset == preset and preset in SUPERVISED_PRESETS:
             trials = one.trials()
             trained = trials[(trials["minutes"] > 0) & (trials["n_train"] > 0)]
-            schedule = training_of(preset, epochs=one.epochs, stretch=one.stretch)
+            schedule = supervised_preset(preset, **({"epochs": one.epochs} if one.epochs else {}))
             epochs = np.array([schedule.for_coreset(ratio).epochs for ratio in trained["pruning_ratio"]])
             found += (60 * trained["minutes"] / (trained["n_train"] * epochs)).tolist()
     if found:
@@ -182,11 +174,6 @@ class Evaluation:
     def epochs(self) -> int | None:
         """Where they differ from the preset's."""
         return self.asked.get("epochs")
-
-    @property
-    def stretch(self) -> float | None:
-        """Where it differs from the preset's."""
-        return self.asked.get("stretch")
 
     @property
     def same_annotation_budget(self) -> bool:

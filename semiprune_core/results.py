@@ -26,6 +26,7 @@ from semiprune_core.artifacts import Artifact, Draft
 from semiprune_core.errors import InvalidDataError, MissingStepError
 from semiprune_core.records import BoolArray, Coreset, FloatArray, IntArray, PseudoLabels, Trajectory
 from semiprune_core.scores import ScoreSettings, ScoreTable
+from semiprune_core.selection import Basis
 from semiprune_core.trajectory_store import open_trajectory
 from semiprune_core.workspace import Project
 
@@ -73,14 +74,6 @@ class PseudoRun:
 
     def quality(self) -> Mapping[str, Any] | None:
         return files.read_json(self.artifact.path("quality.json"))
-
-    def label_error(self) -> float | None:
-        """The estimated share of wrong labels in the pool, by the held-out ones; None where nothing was held out."""
-        measured = self.quality()
-        if measured is None:
-            return None
-        given = np.asarray(self._array("human_mask")).mean()
-        return float((1 - measured["accuracy"]["value"]) * (1 - given))
 
     def history(self) -> list[dict[str, Any]]:
         """One entry per epoch."""
@@ -194,6 +187,11 @@ class ScoreRun:
     def trajectory_ids(self) -> tuple[str, ...]:
         return tuple(self.artifact.facts["trajectories"])
 
+    def basis(self) -> Basis:
+        """What starting values depend on."""
+        aum = pq.read_table(self.artifact.path("scores.parquet"), columns=["aum"], memory_map=True)["aum"]
+        return Basis.learned(aum.to_numpy(), self.n_epochs)
+
     def table(self) -> ScoreTable:
         read = pq.read_table(self.artifact.path("scores.parquet"), columns=list(self.names), memory_map=True)
         columns = {name: read[name].to_numpy() for name in self.names}
@@ -213,6 +211,11 @@ class CoresetRun:
     """A saved coreset."""
 
     artifact: Artifact
+
+    @property
+    def labeled_by(self) -> str:
+        """Who was to label it before anybody trains on it."""
+        return str(self.artifact.facts.get("labeled_by", "people"))
 
     def coreset(self) -> Coreset:
         settings = self.artifact.settings

@@ -56,7 +56,8 @@ class ScoreView:
 
     @cached_property
     def basis(self) -> Basis:
-        return Basis(self.n_images, self.scores.n_epochs, self.pseudo.label_error())
+        """What starting values depend on; kept, as a slider asks for it again and again."""
+        return self.scores.basis()
 
     @cached_property
     def labels(self) -> PseudoLabels:

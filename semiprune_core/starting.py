@@ -6,9 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.methods import METHODS
-from semiprune_core.results import PseudoRun, ScoreRun, latest_scores, made_from
+from semiprune_core.results import ScoreRun, latest_scores
 from semiprune_core.scores import SCORES
 from semiprune_core.search import KIND, Best, SearchRun, searched_knob
 from semiprune_core.selection import Basis, Defaults, default_knobs
@@ -16,16 +15,6 @@ from semiprune_core.workspace import Project
 
 NEAR = 0.05
 """A value found at one ratio is used at ratios up to this far away."""
-
-
-def basis_of(project: Project, scores: ScoreRun, kept: EvidenceRun | None = None) -> Basis:
-    """What starting values depend on in a project with these scores, or for a baseline with the evidence ``kept``.
-
-    Baselines with other labels take the project's share of wrong ones too: it says how hard the pool is to label.
-    """
-    pseudo = PseudoRun(made_from(project, scores.artifact, "pseudo"))
-    n_epochs = scores.n_epochs if kept is None else kept.n_epochs
-    return Basis(int(scores.artifact.facts["n_images"]), n_epochs, pseudo.label_error())
 
 
 def searches_of(project: Project, scores: ScoreRun, method: str) -> list[SearchRun]:
@@ -74,11 +63,11 @@ def searched_knobs(
     return known
 
 
-def starting_knobs(project: Project, method: str, ratio: float, scores: ScoreRun) -> Defaults:
+def starting_knobs(project: Project, method: str, ratio: float, scores: ScoreRun, basis: Basis) -> Defaults:
     """Where to start with ``method`` at this ratio, and why: what a search found, else the default for such a pool."""
     found = searched(project, method, ratio, scores)
     if found is None:
-        known = default_knobs(method, ratio, basis_of(project, scores))
+        known = default_knobs(method, ratio, basis)
         why = f"{known.why} Not searched at this ratio." if searched_knob(method) else known.why
         return dataclasses.replace(known, why=why)
     seeds = f"{found.n_seeds} seeds" if found.n_seeds > 1 else "one seed"

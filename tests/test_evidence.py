@@ -8,7 +8,7 @@ from semiprune_core.errors import MissingStepError
 from semiprune_core.evidence import PROVIDERS, EvidenceRequest, evidence_for
 from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.progress import Collected
-from semiprune_core.selection import Basis
+from semiprune_core.results import latest_scores
 from semiprune_core.workspace import Workspace
 from tests.scored_projects import make_pool, make_scored
 
@@ -30,7 +30,7 @@ def test_own_scores_choose_the_coreset_that_the_select_page_saves(workspace, tmp
     saved = build_coreset(project, request)
     evidence = evidence_for("semi_aum_cutoff", EvidenceRequest(project, Collected()))
     assert set(needs_of("semi_aum_cutoff")) <= set(evidence.scores)
-    chosen = choose_coreset(evidence, request, Basis(evidence.n_images))
+    chosen = choose_coreset(evidence, request, latest_scores(project).basis())
     np.testing.assert_array_equal(chosen.indices, saved.coreset().indices)
 
 

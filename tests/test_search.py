@@ -7,7 +7,7 @@ from semiprune_core import search
 from semiprune_core.artifacts import open_artifact
 from semiprune_core.coresets import CoresetRequest, build_coreset, build_coresets, with_searched
 from semiprune_core.errors import InvalidSettingError, MissingStepError, UnknownNameError
-from semiprune_core.results import PseudoRun, latest_scores
+from semiprune_core.results import latest_scores
 from semiprune_core.scoring import with_settings
 from semiprune_core.search import (
     SearchRun,
@@ -20,6 +20,7 @@ from semiprune_core.search import (
     trial_table,
     write_search,
 )
+from semiprune_core.selection import default_knobs
 from semiprune_core.starting import searched, searched_knobs, starting_knobs
 from semiprune_core.trials import Trial
 from tests.scored_projects import add_pseudo, add_trajectory, make_pool, make_scored
@@ -201,7 +202,9 @@ def test_searched_values_are_the_defaults_of_a_coreset(project):
     keep(project, table(GOOD))
     assert searched_knobs(project, AUM, 0.7) == {"cutoff": 0.2}
     after = build_coreset(project, CoresetRequest(method=AUM, pruning_ratio=0.7))
-    assert before.artifact.settings["knobs"]["cutoff"] == 0.1 and after.artifact.settings["knobs"]["cutoff"] == 0.2
+    known = default_knobs(AUM, 0.7, latest_scores(project).basis()).selector
+    assert before.artifact.settings["knobs"]["cutoff"] == known["cutoff"] != 0.2
+    assert after.artifact.settings["knobs"]["cutoff"] == 0.2
     own = build_coreset(project, CoresetRequest(method=AUM, pruning_ratio=0.7, cutoff=0.0))
     assert own.artifact.settings["knobs"]["cutoff"] == 0.0
     nested = build_coresets(project, CoresetRequest(method=AUM), (0.7, 0.9), nested=True)
@@ -268,17 +271,8 @@ def test_the_plan_counts_images_over_all_epochs(project):
     assert plan.n_trials == 7 and plan.n_images == 7 * 54 * 8 and plan.seconds is None
 
 
-def test_the_cutoff_follows_the_share_of_wrong_labels(project, monkeypatch):
-    def start(method="semi_aum_cutoff"):
-        return starting_knobs(project, method, 0.7, latest_scores(project))
-
-    beta = start("semi_dual_beta")
-    cutoffs = []
-    for right in (0.9, 0.75, 0.6):
-        monkeypatch.setattr(PseudoRun, "quality", lambda self, right=right: {"accuracy": {"value": right}})
-        cutoffs.append(start().selector["cutoff"])
-    assert cutoffs == sorted(set(cutoffs)) and cutoffs[0] == 0.1
-    assert "labels are wrong here, so the cutoff is larger" in start().why
-    assert start("semi_dual_beta") == beta
-    monkeypatch.setattr(PseudoRun, "quality", lambda self: None)  # nothing was held out
-    assert start().selector["cutoff"] == cutoffs[0] and "wrong here" not in start().why
+def test_without_a_search_the_default_for_such_scores_is_where_to_start(project):
+    scores = latest_scores(project)
+    known = starting_knobs(project, AUM, 0.7, scores, scores.basis())
+    assert known.selector == default_knobs(AUM, 0.7, scores.basis()).selector
+    assert known.why.endswith("Not searched at this ratio.")

@@ -107,19 +107,8 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
             supervised_preset(str(preset)).epochs,
             key=f"evaluate_epochs_{preset}",
             width=120,
-            help="Passes over the whole pool. The last pass counts, never the best: nobody would know which that is.",
-        )
-        stretch = st.number_input(
-            "Small coresets, times",
-            1.0,
-            100.0,
-            supervised_preset(str(preset)).stretch,
-            1.0,
-            format="%.0f",
-            key=f"evaluate_stretch_{preset}",
-            width=180,
-            help="How many times as many passes a small coreset may get. With 10, all coresets down to a tenth see as "
-            "many images as a training on the whole pool; too few passes make easy images look better than they are.",
+            help="Passes over the whole pool; the short presets pass up to five times as often over small ones. "
+            "The last pass counts, never the best: nobody would know which that is.",
         )
         truth = truths[0]
         if len(truths) > 1:
@@ -143,7 +132,6 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
             seeds=tuple(range(int(n_seeds))),
             preset=str(preset),
             epochs=None if own == supervised_preset(str(preset)).epochs else own,
-            stretch=None if stretch == supervised_preset(str(preset)).stretch else float(stretch),
             truth=str(truth),
             same_annotation_budget=study == SAME_BUDGET,
             study=study,

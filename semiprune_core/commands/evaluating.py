@@ -33,9 +33,6 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", default="quick", help=f"{', '.join(SUPERVISED_PRESETS)} (default: quick)")
     parser.add_argument("--epochs", type=int, help="instead of the preset's")
     parser.add_argument(
-        "--stretch", type=float, metavar="X", help="small coresets get up to X times as many (default: the preset's)"
-    )
-    parser.add_argument(
         "--truth", choices=TRUTHS, help="labels to train on (default: reference, else people's; pseudo only if asked)"
     )
     parser.add_argument("--same-annotation-budget", action="store_true", help="human labels are in first and count")
@@ -57,7 +54,6 @@ def _evaluate(args: argparse.Namespace, workspace: Workspace, console: Console) 
         seeds=tuple(range(args.seeds)),
         preset=args.preset,
         epochs=args.epochs,
-        stretch=args.stretch,
         truth=args.truth,
         same_annotation_budget=args.same_annotation_budget,
     )

@@ -41,7 +41,6 @@ from semiprune_core.records import BoolArray, Evidence, IntArray
 from semiprune_core.results import ScoreRun, latest_scores
 from semiprune_core.selection import Basis
 from semiprune_core.selection.options import take_evidence
-from semiprune_core.starting import basis_of
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
 
 SAME = "same.json"
@@ -59,7 +58,7 @@ def run(context: JobContext) -> dict[str, Any]:
     snapshot, pseudo = pinned_snapshot(project, context.pins), pinned_pseudo(project, context.pins)
     ground = ground_of(project, settings.truth, pool=pool, snapshot=snapshot, pseudo=pseudo)
     scores = _pinned_scores(context)
-    basis = basis_of(project, scores) if scores else Basis(len(pool))
+    basis = scores.basis() if scores else Basis(len(pool))
     trials = planned_trials(settings, dataclasses.replace(basis, n_images=len(ground.chosen_from)))
     bench = _workbench(context, settings, ground, pool, trials)
     files.write_json(context.folder / GROUND, ground_facts(settings, ground, len(pool)))

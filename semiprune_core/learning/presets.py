@@ -69,6 +69,9 @@ SSL_PRESETS.register("standard", title="Standard", about="One GPU, an hour or tw
     {"net": "wrn_28_2", "epochs": 30, "batch_size": 64, "unlabeled_ratio": 7, "n_ops": 3}
 )
 SUPERVISED_PRESETS.register("quick", title="Quick", about="A CPU and minutes.")(SupervisedSettings(stretch=STRETCH))
+SUPERVISED_PRESETS.register(
+    "brief", title="Brief", about="A CPU and the fewest minutes, for comparing coresets of small images."
+)(SupervisedSettings(epochs=15, batch_size=64, shift=0.0625, stretch=5.0))
 SUPERVISED_PRESETS.register("standard", title="Standard", about="One GPU; the paper's small-image recipe, shorter.")(
     SupervisedSettings(net="resnet18_cifar", epochs=60, stretch=STRETCH, checkpoint_every=1000)
 )

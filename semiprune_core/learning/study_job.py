@@ -168,7 +168,7 @@ class Study:
         pseudo = self._pseudo_labels(folder, budget, labels, before)
         trajectory = self._dynamics(folder, budget, pseudo, before + self.cost.ssl)
         evidence = self._evidence(trajectory, labels, pseudo)
-        basis = Basis(len(self.images), self.settings.supervised().epochs, _label_error(folder))
+        basis = Basis.learned(evidence.scores["aum"], self.settings.supervised().epochs)
         trials = [
             Trial(method=request.method, pruning_ratio=request.pruning_ratio, seed=seed, knobs=request.knobs(basis))
             for seed in self.settings.seeds
@@ -200,7 +200,7 @@ class Study:
             device=self.device,
             folder=folder / "ssl",
         )
-        unlabeled, held = labels < 0, result.quality
+        unlabeled = labels < 0
         right = result.predicted[unlabeled] == self.labels[unlabeled]
         data = io.BytesIO()
         np.savez(data, labels=np.where(unlabeled, result.predicted, labels))
@@ -209,7 +209,6 @@ class Study:
             "budget": budget,
             "n_labels": int((~unlabeled).sum()),
             "pseudo_accuracy": float(right.mean()) if len(right) else None,
-            "label_error": None if held is None else float((1 - held.accuracy.value) * unlabeled.mean()),
             "ssl_minutes": round((time.monotonic() - started) / 60, 3),
         }
         files.write_json(folder / STAGE, stage)
@@ -287,11 +286,6 @@ class Study:
                 methods=titles_of([RANDOM, *self.settings.methods]),
             )
         return open_artifact(draft.folder)
-
-
-def _label_error(folder: Path) -> float | None:
-    """The share of wrong labels that the held-out ones of a budget let expect; None where none were held out."""
-    return files.read_json(folder / STAGE).get("label_error")
 
 
 def _among(duplicate_of: IntArray, among: IntArray) -> IntArray:

@@ -3,12 +3,22 @@
 from semiprune_core.registry import import_siblings
 from semiprune_core.selection.base import SELECTORS
 from semiprune_core.selection.beta import beta_log_density, beta_parameters, difficult_mean
-from semiprune_core.selection.defaults import Basis, Defaults, default_knobs, paper_beta, paper_cutoff
+from semiprune_core.selection.defaults import (
+    LABELED_BY,
+    Basis,
+    Defaults,
+    default_knobs,
+    has_defaults,
+    learned_from,
+    paper_beta,
+    paper_cutoff,
+)
 from semiprune_core.selection.options import Choice, SelectionOptions, choose, knob_defaults
 
 import_siblings(__name__, list(__path__))
 
 __all__ = [
+    "LABELED_BY",
     "SELECTORS",
     "Basis",
     "Choice",
@@ -19,7 +29,9 @@ __all__ = [
     "choose",
     "default_knobs",
     "difficult_mean",
+    "has_defaults",
     "knob_defaults",
+    "learned_from",
     "paper_beta",
     "paper_cutoff",
 ]

@@ -30,8 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from semiprune_core.checks import check_range
+from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import UnknownNameError
+from semiprune_core.records import FloatArray
 
 PAPER_RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
 PAPER_CUTOFFS: dict[str, tuple[float, ...]] = {  # Semi-AUM+Cutoff, by pruning ratio
@@ -58,9 +59,14 @@ PAPER_BETA: dict[str, tuple[int, float]] = {  # Semi-DUAL+Beta: (T, c_D)
 }
 PAPER_MIN_IMAGES, PAPER_MIN_EPOCHS = 50_000, 90
 """Most of the paper's pools are as large, and all of its runs as long; smaller pools get what was tried here."""
-SHORT_CUTOFFS = (0.0, 0.0, 0.1, 0.2, 0.3)  # by PAPER_RATIOS, for smaller pools and shorter runs
-CLEAN_TO, PER_WRONG, CUTOFF_STEP = 0.15, 1.2, 0.05
-"""Cutoffs grow by PER_WRONG for each share of wrong labels above CLEAN_TO, in steps."""
+PEOPLE, MODEL = LABELED_BY = ("people", "model")
+SHORT_CUTOFFS = (0.0, 0.0, 0.1, 0.2, 0.3)  # by PAPER_RATIOS, for smaller pools and shorter runs of unknown AUM
+LEARNED_FROM = {PEOPLE: (-0.1, 0.1, 0.3, 0.42, 0.58), MODEL: (0.3, 0.5, 0.8, 0.85, 0.9)}
+"""By PAPER_RATIOS: images of a lower AUM are dropped, as they were not learned well enough to be of use."""
+CUTOFF_STEP = 0.05
+EASY_LEFT = 0.1
+"""However little was learned, this share of the pool goes at the easy end, as with the paper's largest cutoffs."""
+N_QUANTILES = 101
 SHORT_C_DS = (2.0, 2.0, 2.0, 2.0, 3.0)
 TRIED, TRIED_FROM, TRIED_TO = ("semi_aum_cutoff", "semi_dual_beta"), 0.5, 12_000
 """The methods, the lowest ratio and the largest pool of the trials."""
@@ -101,23 +107,38 @@ def paper_beta(dataset: str) -> tuple[int, float]:
 
 @dataclass(frozen=True)
 class Basis:
-    """What starting values depend on: the pool's size, the length of the scoring run, the share of wrong labels.
+    """What starting values depend on: the pool's size, the length of the scoring run, how well it learned the images
+    (``aum``, see :meth:`learned`), and who labels the coreset before it is trained on: people, or only the model.
 
-    A run of unknown length (None) counts as short, labels of unknown quality as mostly right.
+    A run of unknown length (None) counts as short.
     """
 
     n_images: int
     n_epochs: int | None = None
-    label_error: float | None = None
+    aum: tuple[float, ...] = ()
+    labeled_by: str = PEOPLE
+
+    def __post_init__(self) -> None:
+        check_choice("labeled_by", self.labeled_by, LABELED_BY)
+
+    @classmethod
+    def learned(cls, aum: FloatArray, n_epochs: int | None) -> Basis:
+        """That of a pool whose images have these values of AUM (N,)."""
+        quantiles = np.quantile(aum, np.linspace(0, 1, N_QUANTILES))
+        return cls(len(aum), n_epochs, tuple(np.round(quantiles, 4).tolist()))
 
     @property
     def like_paper(self) -> bool:
         return self.n_images >= PAPER_MIN_IMAGES and (self.n_epochs or 0) >= PAPER_MIN_EPOCHS
 
-    @property
-    def too_noisy_by(self) -> float:
-        """How far the share of wrong labels is above what the smallest cutoffs suit."""
-        return max(0.0, (self.label_error or 0.0) - CLEAN_TO)
+    def share_below(self, aum: float) -> float:
+        """The share of the images that were learned less well than ``aum``."""
+        return float(np.interp(aum, self.aum, np.linspace(0, 1, len(self.aum))))
+
+
+def has_defaults(method: str) -> bool:
+    """Whether a method has knobs that start from values of the pool."""
+    return method in BY_CUTOFF or method in BY_BETA
 
 
 def default_knobs(method: str, pruning_ratio: float, basis: Basis) -> Defaults:
@@ -127,8 +148,8 @@ def default_knobs(method: str, pruning_ratio: float, basis: Basis) -> Defaults:
 
     >>> default_knobs("semi_aum_cutoff", 0.7, Basis(6_000, 20)).selector
     {'cutoff': 0.1}
-    >>> default_knobs("semi_aum_cutoff", 0.7, Basis(6_000, 20, label_error=0.4)).selector
-    {'cutoff': 0.4}
+    >>> default_knobs("semi_aum_cutoff", 0.7, Basis.learned(np.linspace(-0.5, 0.8, 6_000), 20)).selector
+    {'cutoff': 0.5}
     >>> default_knobs("semi_dual_beta", 0.7, Basis(50_000, 200)).selector
     {'c_d': 5.0}
     """
@@ -149,8 +170,16 @@ def _default_cutoff(pruning_ratio: float, basis: Basis) -> float:
     if basis.like_paper:
         medians = np.median(np.array(list(PAPER_CUTOFFS.values())), axis=0).tolist()
         return _cutoff_at(tuple(medians), pruning_ratio)
-    more = round(PER_WRONG * basis.too_noisy_by / CUTOFF_STEP) * CUTOFF_STEP
-    return _cutoff_at(tuple(cutoff + more for cutoff in SHORT_CUTOFFS), pruning_ratio)
+    if not basis.aum:
+        return _cutoff_at(SHORT_CUTOFFS, pruning_ratio)
+    share = basis.share_below(learned_from(pruning_ratio, basis.labeled_by))
+    cutoff = round(share / CUTOFF_STEP) * CUTOFF_STEP
+    return round(max(0.0, min(cutoff, pruning_ratio - EASY_LEFT)), 4)
+
+
+def learned_from(pruning_ratio: float, labeled_by: str) -> float:
+    """The AUM from which on images are worth keeping at a ratio."""
+    return float(np.interp(pruning_ratio, PAPER_RATIOS, LEARNED_FROM[labeled_by]))
 
 
 def _why(method: str, pruning_ratio: float, basis: Basis) -> str:
@@ -169,8 +198,9 @@ def _why(method: str, pruning_ratio: float, basis: Basis) -> str:
     larger = ", never tried on so large a pool" if is_larger else ""
     careful = is_larger or pruning_ratio >= SHAKY_FROM
     said = f"For such pools and runs: {found}{larger}. Search {'first' if careful else 'to be sure'}."
-    if method in BY_CUTOFF and basis.too_noisy_by:
-        said = f"About {basis.label_error:.0%} of the labels are wrong here, so the cutoff is larger. {said}"
+    if method in BY_CUTOFF and basis.aum:
+        below = f"AUM below {learned_from(pruning_ratio, basis.labeled_by):.2f}"
+        said = f"Images are left out that the scoring run hardly learned ({below}). {said}"
     return said
 
 

@@ -133,10 +133,12 @@ def test_a_comparison_is_shown_with_its_differences_and_the_papers_numbers(monke
 
 
 def test_the_gain_is_shown_by_the_size_of_the_pool_with_its_starting_value(monkeypatch, tmp_path):
-    header = "dataset,n,epochs,method,knob,pruning_ratio,seed,test_accuracy,wrong,minutes,views"
+    header = "dataset,n,epochs,method,knob,pruning_ratio,seed,test_accuracy,wrong,minutes,views,labeled,pool_wrong"
     for n, gain in ((6000, 0.01), (60000, 0.03)):
         rows = [("random", "", 0.8), ("semi_aum_cutoff", "0.1", 0.8 + gain), ("semi_aum_cutoff", "0.4", 0.5)]
-        lines = [f"fashion,{n},30,{method},{knob},0.7,0,{accuracy},0.1,1,1000" for method, knob, accuracy in rows]
+        lines = [
+            f"fashion,{n},30,{method},{knob},0.7,0,{accuracy},0.1,1,1000,0.1,0.1" for method, knob, accuracy in rows
+        ]
         (tmp_path / f"defaults_fashion_{n}.csv").write_text("\n".join([header, *lines]) + "\n")
     page, plots = script("results_page", monkeypatch).render(tmp_path)
     assert "| method | pruning | 6,000 images | 60,000 images |" in page

@@ -1,5 +1,6 @@
 """The evaluation job: every cell once, pairs comparable, nothing lost by a stop, and honest about what it stands on."""
 
+import dataclasses
 import json
 import shutil
 
@@ -26,8 +27,9 @@ from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
 from semiprune_core.learning import evaluate_job, trial_run
 from semiprune_core.progress import Stopped
+from semiprune_core.results import latest_scores
 from semiprune_core.scoring import with_settings
-from semiprune_core.selection import Basis
+from semiprune_core.selection import Basis, default_knobs
 from tests.learning.projects import label
 from tests.scored_projects import add_pseudo, make_pool, make_scored
 from tests.test_search import GOOD, keep, table
@@ -78,7 +80,8 @@ def test_the_table_has_every_cell_and_the_agreed_columns(project, quick):
     assert (trials["test_accuracy"] == trials["n_correct"] / trials["n_test"]).all() and (
         trials["minutes"] == 0.01
     ).all()
-    assert json.loads(trials.loc[trials["method"] == "semi_aum_cutoff", "knobs"].iloc[0]) == {"cutoff": 0.2}
+    known = default_knobs("semi_aum_cutoff", 0.8, latest_scores(project).basis()).selector
+    assert json.loads(trials.loc[trials["method"] == "semi_aum_cutoff", "knobs"].iloc[0]) == known
     facts = run.artifact.facts
     assert facts["truth"] == "reference" and facts["test"] == "split" and not facts["stopped"]
     assert (facts["n_pool"], facts["n_test"], facts["class_names"]) == (60, 20, ["0", "1", "2"])
@@ -112,19 +115,18 @@ def test_a_longer_evaluation_knows_what_the_evidence_has_cost(project, quick):
     assert other["semi_aum_cutoff"] < 1, "other evidence has a cost of its own"
 
 
+def test_coresets_trained_on_as_they_are_start_from_values_that_keep_wrong_labels_out(project, quick):
+    trials = done(evaluate(project, methods=("semi_aum_cutoff",), ratios=(0.8,), truth="pseudo")).trials()
+    basis = latest_scores(project).basis()
+    by_model = default_knobs("semi_aum_cutoff", 0.8, dataclasses.replace(basis, labeled_by="model")).selector
+    assert json.loads(trials["knobs"].iloc[0]) == by_model
+
+
 def test_another_truth_shares_nothing_with_an_earlier_evaluation(project, quick):
     done(evaluate(project))
     quick.clear()
     trials = done(evaluate(project, truth="pseudo")).trials()
     assert len(quick) == len(trials)
-
-
-def test_small_coresets_can_be_trained_for_as_long_as_the_whole_pool():
-    training = EvaluationSettings(epochs=4, stretch=10).supervised()
-    assert [training.for_coreset(ratio).epochs for ratio in (0.0, 0.5, 0.9)] == [4, 8, 40]
-    assert EvaluationSettings(epochs=4).supervised().for_coreset(0.9).epochs == 12  # the preset's three times
-    with pytest.raises(InvalidSettingError, match="stretch"):
-        EvaluationSettings(stretch=0.5)
 
 
 def test_small_coresets_come_first_and_every_method_has_a_first_seed_before_a_second(project):
@@ -142,8 +144,10 @@ def test_small_coresets_come_first_and_every_method_has_a_first_seed_before_a_se
 
 
 def test_it_trains_on_the_coreset_of_the_select_page_with_true_labels(project, quick):
-    done(evaluate(project, methods=("semi_aum_cutoff",), ratios=(0.5,), seeds=(3,)))
-    saved = build_coreset(project, CoresetRequest(method="semi_aum_cutoff", pruning_ratio=0.5, seed=3)).coreset()
+    hardest = {"semi_aum_cutoff": {"0.5": {"cutoff": 0.0}}}
+    done(evaluate(project, methods=("semi_aum_cutoff",), ratios=(0.5,), seeds=(3,), knobs=hardest))
+    request = CoresetRequest(method="semi_aum_cutoff", pruning_ratio=0.5, seed=3, cutoff=0.0)
+    saved = build_coreset(project, request).coreset()
     pool, idx = project.pool(), np.sort(saved.indices)
     np.testing.assert_array_equal(quick[0]["images"], pool.images()[idx])
     np.testing.assert_array_equal(quick[0]["labels"], pool.reference_labels[idx])
@@ -229,7 +233,8 @@ def test_searched_values_are_used_and_stay_those_of_the_start(project, quick):
     assert job.settings["knobs"] == {"semi_aum_cutoff": {"0.7": {"cutoff": 0.2}}}
     evaluate_job.run(JobContext(job))
     knobs = {row.pruning_ratio: json.loads(row.knobs) for row in partial_trials(job).itertuples()}
-    assert knobs == {0.7: {"cutoff": 0.2}, 0.5: {"cutoff": 0.0}}
+    known = default_knobs("semi_aum_cutoff", 0.5, latest_scores(project).basis()).selector
+    assert knobs == {0.7: {"cutoff": 0.2}, 0.5: known}
 
 
 def test_other_scores_of_the_same_run_do_not_slip_in(project, quick):

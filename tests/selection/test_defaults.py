@@ -1,7 +1,9 @@
 """The paper's values as they stand in its tables, and defaults that always fit."""
 
+import dataclasses
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -9,6 +11,7 @@ from semiprune_core.errors import InvalidSettingError, UnknownNameError
 from semiprune_core.methods import METHODS
 from semiprune_core.selection.beta import beta_parameters
 from semiprune_core.selection.defaults import (
+    LEARNED_FROM,
     PAPER_BETA,
     PAPER_CUTOFFS,
     PAPER_RATIOS,
@@ -75,9 +78,40 @@ def test_small_pools_and_short_runs_get_their_own_values():
     assert default_knobs("semi_dual_beta", 0.7, Basis(6_000, 20)).selector == {"c_d": 2.0}
     assert default_knobs("semi_dual_beta", 0.7, Basis(50_000, 200)).scores == {"dual_epochs": 30, "gamma": 1.0}
     assert default_knobs("random", 0.7, Basis(50_000, 200)).selector == {}
-    assert default_knobs("semi_aum_cutoff", 0.7, Basis(12_000, 200)).selector == {
-        "cutoff": 0.1
-    }  # too small for the paper's
+    too_small = Basis(12_000, 200)
+    assert default_knobs("semi_aum_cutoff", 0.7, too_small).selector == {"cutoff": 0.1}
+
+
+def pool(low, high, **changes):
+    return dataclasses.replace(Basis.learned(np.linspace(low, high, 6_000), 30), **changes)
+
+
+def cutoff(basis, ratio):
+    return default_knobs("semi_aum_cutoff", ratio, basis).selector["cutoff"]
+
+
+@pytest.mark.parametrize("ratio", PAPER_RATIOS)
+def test_the_cutoff_is_the_share_that_was_hardly_learned(ratio):
+    learned_from = LEARNED_FROM["people"][PAPER_RATIOS.index(ratio)]
+    share = (learned_from + 0.2) / 1.2  # of evenly spread values from -0.2 to 1
+    assert cutoff(pool(-0.2, 1.0), ratio) == pytest.approx(min(share, ratio - 0.1), abs=0.026)  # steps of 0.05
+    assert cutoff(pool(0.6, 1.0), ratio) == 0.0
+    assert cutoff(pool(-1.0, -0.5), ratio) == pytest.approx(ratio - 0.1), "some of the easy end is always dropped"
+
+
+def test_the_cutoff_grows_with_the_ratio_and_with_the_share_of_images_that_were_not_learned():
+    for basis in (pool(-0.2, 1.0), pool(-0.6, 0.9), pool(-0.2, 1.0, labeled_by="model")):
+        values = [cutoff(basis, percent / 100) for percent in range(100)]
+        assert values == sorted(values)
+        assert all(value <= percent / 100 for percent, value in enumerate(values))
+    assert all(cutoff(pool(-0.6, 0.9), ratio) >= cutoff(pool(-0.2, 1.0), ratio) for ratio in PAPER_RATIOS)
+
+
+def test_where_only_the_model_labels_the_coreset_more_hard_images_are_left_out():
+    by_people, by_model = pool(-0.2, 1.0), pool(-0.2, 1.0, labeled_by="model")
+    assert all(cutoff(by_model, ratio) > cutoff(by_people, ratio) for ratio in PAPER_RATIOS)
+    with pytest.raises(InvalidSettingError, match="labeled_by"):
+        Basis(10, labeled_by="nobody")
 
 
 def test_no_gain_is_promised_where_nothing_was_tried():
