@@ -41,9 +41,8 @@ CUTOFFS = {0.3: (0.0, 0.1), 0.5: (0.0, 0.1), 0.7: (0.0, 0.1), 0.8: (0.1, 0.2), 0
 NOISY_FROM = 0.2
 """From this share of wrong pseudo-labels on, larger cutoffs are tried too."""
 C_DS = (2.0, 3.0)
-AS_LABELED = {0.5: (0.0, 0.1, 0.2, 0.3, 0.4), 0.7: (0.1, 0.2, 0.3, 0.4, 0.5), 0.9: (0.3, 0.4, 0.5, 0.6, 0.7)}
-AS_LABELED_C_DS = (1.0, 2.0)
-"""By ratio, for trainings on pseudo-labels as they are, which want fewer wrong ones."""
+AS_LABELED = {0.7: (0.1, 0.3, 0.5), 0.9: (0.3, 0.5, 0.7)}
+"""By ratio, for trainings on pseudo-labels as they are; the larger ones also with balanced classes."""
 LABELED = 0x1AB  # keeps the labeled tenth apart from every draw of Random
 FIELDS = ("dataset", "n", "epochs", "method", "knob", "pruning_ratio", "seed", "test_accuracy", "wrong", "minutes")
 FIELDS += ("views", "labeled", "pool_wrong", "aum_from")  # wrong: of the coreset; aum_from: AUM at the cutoff
@@ -100,11 +99,14 @@ def candidates(
     arrays: dict[str, np.ndarray], ratio: float, wrong: float, truth: str
 ) -> list[tuple[str, str, dict[str, Any], int | None]]:
     """(method, name of the knob, the knob, T) for every coreset to be tried at a ratio."""
-    few, c_ds = (cutoffs(ratio, wrong), C_DS) if truth == "true" else (AS_LABELED[ratio], AS_LABELED_C_DS)
+    few = cutoffs(ratio, wrong) if truth == "true" else AS_LABELED[ratio]
     found: list[tuple[str, str, dict[str, Any], int | None]] = [("random", "", {}, None)]
     found += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}, None) for c in few]
+    if truth == "pseudo":
+        balanced = {"class_balanced": True}
+        found += [("semi_aum_cutoff", f"{c:g} balanced", {"cutoff": c, **balanced}, None) for c in few[1:]]
     t = max(int(name.removeprefix("dual_")) for name in arrays if name.startswith("dual_"))
-    return found + [("semi_dual_beta", f"T={t} c_D={c:g}", {"c_d": c}, t) for c in c_ds]
+    return found + [("semi_dual_beta", f"T={t} c_D={c:g}", {"c_d": c}, t) for c in C_DS]
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ from semiprune_core.workspace import Project
 SEVERAL = 6  # coresets that are listed and compared at once
 FIRST = ("semi_aum_cutoff", "semi_dual_beta")
 LAST = ("random",)
-LABELED_WORDS = {"people": "Given by people", "model": "As they are"}
+LABELED_WORDS = {"people": "By people", "model": "As they are"}
 OPTION_WORDS = {
     "class_balanced": ("Balance the classes", "Equal shares for all classes, as far as their images go."),
     "keep_human": ("Keep human labels", "Images a person labeled are kept in any case."),
@@ -68,7 +68,7 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
     open_knobs = CoresetRequest(**values).knob_names()
     if has_defaults(method):
         values["labeled_by"] = st.segmented_control(
-            "Its labels, before training",
+            "Labels before training",
             LABELED_BY,
             default=LABELED_BY[0],
             required=True,

@@ -6,7 +6,9 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from semiprune_core import cli
+from semiprune_core import cli, refresh
+from semiprune_core.coresets import more_ratios
+from semiprune_core.results import open_coreset
 from tests.scored_projects import add_pseudo, make_pool, make_scored
 
 
@@ -65,6 +67,20 @@ def test_select_writes_a_coreset_and_its_files(run, scored):
     assert run(*words, "--gamma", "0.5", "--T", "11")[1]["hash"] == said["hash"]
     code, again = run("export", scored.name, "--coreset", said["coreset"], "--format", "csv")
     assert code == 0 and again["files"] == said["files"]
+
+
+def test_a_coreset_that_nobody_will_label_leaves_more_hard_images_out(run, scored):
+    words = ("select", scored.name, "--ratio", "0.7")
+    people, model = (run(*words, "--labeled-by", who)[1] for who in ("people", "model"))
+    assert model["settings"]["knobs"]["cutoff"] > people["settings"]["knobs"]["cutoff"]
+    saved = open_coreset(scored, model["coreset"])
+    assert saved.labeled_by == "model" and refresh.request_of(scored, saved).labeled_by == "model"
+    (other,) = more_ratios(scored, saved, (0.5,))
+    assert other.labeled_by == "model"
+    assert run(*words, "--labeled-by", "people", "--cutoff", "0.2")[1]["settings"]["knobs"] == {
+        **people["settings"]["knobs"],
+        "cutoff": 0.2,
+    }
 
 
 def test_knobs_of_another_method_are_refused(run, scored):
