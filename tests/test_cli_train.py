@@ -11,8 +11,8 @@ import pytest
 from semiprune_core import cli
 from semiprune_core.labeling import open_store
 from semiprune_core.learning import training
-from tests.jobs.helpers import until
 from tests.learning.projects import small_project
+from tests.support.waiting import wait_until
 from tests.test_cli import ROOT, keep_signals, run  # noqa: F401
 
 SHORT = [
@@ -107,7 +107,7 @@ def test_ctrl_c_stops_with_a_checkpoint_and_resume_goes_on(capsys, workspace, tm
         stderr=subprocess.PIPE,
         text=True,
     )
-    until(lambda: any(made.job.status().done >= 3 for made in training.list_runs(project)), 120)
+    wait_until(lambda: any(made.job.status().done >= 3 for made in training.list_runs(project)), seconds=120)
     child.send_signal(signal.SIGINT)
     _, said = child.communicate(timeout=120)
     assert child.returncode == 130 and "--resume" in said

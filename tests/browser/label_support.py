@@ -18,19 +18,7 @@ from semiprune_core.progress import Collected
 from semiprune_core.sources.base import SourceSpec
 from semiprune_core.workspace import Project, Workspace
 from tests.browser.serving import Server, free_port
-
-PATIENCE = 30.0
-
-
-def wait_until(true, what: str, seconds: float = PATIENCE):
-    """The first truthy answer of ``true()``; fails with ``what`` when there is none in time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = true()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"Waited {seconds} s in vain: {what}")
+from tests.support.waiting import PATIENCE, wait_until
 
 
 class Studio(Server):

@@ -15,8 +15,8 @@ from semiprune_core.progress import Collected
 from semiprune_core.results import latest_pseudo
 from semiprune_core.sources.base import SourceSpec
 from semiprune_core.workspace import Workspace
-from tests.browser.label_support import wait_until
 from tests.support.pseudo_runs import fake_pseudo, label_share
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 SLOW = 90_000

@@ -4,7 +4,8 @@ import pytest
 from playwright.sync_api import expect
 
 from semiprune_core.pool import show_id
-from tests.browser.label_support import DeckPage, seen_and_pressed, wait_until
+from tests.browser.label_support import DeckPage, seen_and_pressed
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 

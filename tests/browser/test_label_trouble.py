@@ -8,7 +8,8 @@ import pytest
 
 from semiprune_core.labeling import Event
 from semiprune_core.pool import show_id
-from tests.browser.label_support import DeckPage, Studio, open_context, seen_and_pressed, wait_until
+from tests.browser.label_support import DeckPage, Studio, open_context, seen_and_pressed
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 FULL = os.environ.get("SEMIPRUNE_FULL") == "1"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,14 +22,6 @@ while True:
         break
     time.sleep(0.005)
 """
-
-
-def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
-    """Return when the condition holds; fail when it still does not after ``seconds``."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.005)
 
 
 def fresh_supervisor(root: Path, seconds: float) -> subprocess.Popen[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from semiprune_core.jobs import DONE, FAILED, RUNNING, launch, submit, supervise, wait
 from semiprune_core.jobs.processes import family
-from tests.jobs.helpers import until
+from tests.support.waiting import wait_until
 
 in_full = pytest.mark.skipif(os.environ.get("SEMIPRUNE_FULL") != "1", reason="SEMIPRUNE_FULL=1 runs it")
 
@@ -49,7 +49,7 @@ def test_a_failing_rank_names_the_cause_of_the_whole_job(project):
 @pytest.mark.fault
 def test_ranks_whose_torchrun_was_killed_are_ended_before_the_job_is_called_lost(project):
     job = submit(project, "ranks", {"fails": 9}, nproc=2)
-    until(lambda: supervise(project.workspace) or job.status().done == 1, seconds=120)
+    wait_until(lambda: supervise(project.workspace) or job.status().done == 1, seconds=120)
     word = job.status().launch
     agent = [process for process in family(word) if "torch.distributed.run" in process.cmdline()]
     assert len(agent) == 1

@@ -35,7 +35,8 @@ from semiprune_core.jobs import (
     wait,
 )
 from semiprune_core.workspace import Workspace
-from tests.jobs.helpers import fresh_supervisor, spans, until
+from tests.jobs.helpers import fresh_supervisor, spans
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault
 
@@ -54,11 +55,11 @@ def test_kill_9_at_random_points_leaves_no_ghost_and_every_resume_goes_on(projec
     points = sorted(random.Random(4).sample(range(1, n - 10), n_kills))
     job = submit(project, "count", {"n": n, "seconds": 0.004})
     for attempt, point in enumerate(points, start=1):
-        until(lambda point=point: supervise(project.workspace) or checkpoint(job) >= point)
+        wait_until(lambda point=point: supervise(project.workspace) or checkpoint(job) >= point)
         running = job.stored_status()
         assert (running.state, running.attempt) == (RUNNING, attempt)
         os.kill(running.pid, signal.SIGKILL)
-        until(lambda: job.status().state == LOST)  # even before anybody supervises
+        wait_until(lambda: job.status().state == LOST)  # even before anybody supervises
         supervise(project.workspace)
         lost = job.stored_status()
         assert (lost.state, lost.error_code) == (LOST, "LOST")
@@ -84,7 +85,7 @@ def test_app_restarts_while_a_job_runs_neither_end_it_nor_run_it_twice(project):
     for _ in range(n_restarts):
         app = fresh_supervisor(project.workspace.root, seconds=60)
         app.stdout.readline()  # it has made a pass
-        until(lambda: job.status().pid is not None and checkpoint(job) > 0)
+        wait_until(lambda: job.status().pid is not None and checkpoint(job) > 0)
         app.send_signal(signal.SIGKILL)
         app.wait()
         app.stdout.close()
@@ -92,7 +93,7 @@ def test_app_restarts_while_a_job_runs_neither_end_it_nor_run_it_twice(project):
         pids.add(job.status().pid)
     assert len(pids) == 1
     before = checkpoint(job)
-    until(lambda: checkpoint(job) > before)
+    wait_until(lambda: checkpoint(job) > before)
     job.stop()
     assert wait(job, 30).state == "stopped"
     starts = (project.runs_folder / "starts.txt").read_text().splitlines()
@@ -117,7 +118,7 @@ def test_a_supervisor_with_an_old_list_does_not_start_a_job_again(project):
     job = submit(project, "count", {"n": 3})
     (listed,) = supervisor.recognise_dead(project.workspace)
     assert wait(job, 30).state == DONE
-    until(lambda: locks.is_free(job.folder / "lease"))
+    wait_until(lambda: locks.is_free(job.folder / "lease"))
     supervisor.start_if_free(project.workspace, listed)
     assert job.stored_status().state == DONE
     assert len(spans(project.folder)[job.id]) == 1
@@ -195,7 +196,7 @@ def test_a_lock_goes_with_its_holder_not_with_the_holders_children(tmp_path):
     try:
         assert not locks.is_free(path)
         locks.release(handle)
-        until(lambda: locks.is_free(path))
+        wait_until(lambda: locks.is_free(path))
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

@@ -23,7 +23,8 @@ from semiprune_core.jobs import (
     supervise,
     wait,
 )
-from tests.jobs.helpers import ROOT, until
+from tests.jobs.helpers import ROOT
+from tests.support.waiting import wait_until
 
 
 def running(job: Job, at_least: int = 1) -> bool:
@@ -74,7 +75,7 @@ def test_the_result_of_a_job_that_returns_nothing_is_none(project):
 
 def test_a_stop_is_honoured_and_a_resume_goes_on_from_the_checkpoint(project):
     job = submit(project, "count", {"n": 400, "seconds": 0.01})
-    until(lambda: running(job, at_least=3))
+    wait_until(lambda: running(job, at_least=3))
     assert job.stop().stop_requested
     status = wait(job, 30)
     assert (status.state, status.error_code, status.is_resumable) == (STOPPED, None, True)
@@ -83,7 +84,7 @@ def test_a_stop_is_honoured_and_a_resume_goes_on_from_the_checkpoint(project):
         job.result()
     again = job.resume()
     assert (again.state, again.attempt, again.stop_requested) == (QUEUED, 2, False)
-    until(lambda: running(job, at_least=status.done + 1))
+    wait_until(lambda: running(job, at_least=status.done + 1))
     assert job.stop() and wait(job, 30).done > status.done
     done = [line["done"] for line in job.progress()]
     assert done == sorted(done)
@@ -92,7 +93,7 @@ def test_a_stop_is_honoured_and_a_resume_goes_on_from_the_checkpoint(project):
 
 def test_sigterm_is_a_stop_request(project):
     job = submit(project, "count", {"n": 1000, "seconds": 0.01})
-    until(lambda: running(job))
+    wait_until(lambda: running(job))
     os.kill(job.status().pid, signal.SIGTERM)
     assert wait(job, 30).state == STOPPED
 
@@ -148,9 +149,9 @@ def test_a_stop_of_an_ended_job_changes_nothing(project):
 
 def test_a_job_that_does_not_listen_says_so_and_can_be_killed(project):
     job = submit(project, "stubborn", {"n": 10_000, "seconds": 0.01})
-    until(lambda: running(job))
+    wait_until(lambda: running(job))
     job.stop()
-    until(lambda: job.status().done >= 5)
+    wait_until(lambda: job.status().done >= 5)
     assert job.status().state == RUNNING
     assert job.status().stop_requested
     with pytest.raises(JobError, match="is running"):
@@ -162,7 +163,7 @@ def test_a_job_that_does_not_listen_says_so_and_can_be_killed(project):
 
 def test_a_job_that_listens_late_is_stopped_late(project):
     job = submit(project, "stubborn", {"n": 30, "seconds": 0.1})
-    until(lambda: running(job))
+    wait_until(lambda: running(job))
     job.stop()
     status = wait(job, 30)
     assert (status.state, status.done) == (STOPPED, 30)

@@ -9,7 +9,8 @@ import pytest
 
 from semiprune_core.errors import JobError
 from semiprune_core.jobs import DONE, QUEUED, RUNNING, submit, supervise, supervise_forever, supervisor, wait
-from tests.jobs.helpers import spans, until
+from tests.jobs.helpers import spans
+from tests.support.waiting import wait_until
 
 
 def test_jobs_of_one_device_run_one_after_the_other_in_order_of_creation(project):
@@ -37,7 +38,7 @@ def test_a_job_on_two_devices_waits_for_both_and_is_not_overtaken(project):
     first = submit(project, "count", {"n": 10_000, "seconds": 0.01}, device="cuda:0")
     both = submit(project, "count", {"n": 1}, device="cuda:1,cuda:0")
     last = submit(project, "count", {"n": 1}, device="cuda:1")
-    until(lambda: supervise(project.workspace) or first.status().done)
+    wait_until(lambda: supervise(project.workspace) or first.status().done)
     assert (both.status().state, last.status().state) == (QUEUED, QUEUED)
     first.stop()
     assert wait(last, 30).state == DONE
@@ -49,7 +50,7 @@ def test_a_job_on_two_devices_waits_for_both_and_is_not_overtaken(project):
 def test_the_device_is_taken_across_projects(workspace, project):
     long = submit(project, "count", {"n": 10_000, "seconds": 0.01})
     other = submit(workspace.create("Other"), "count", {"n": 1})
-    until(lambda: supervise(workspace) or long.status().done)
+    wait_until(lambda: supervise(workspace) or long.status().done)
     supervise(workspace)
     assert other.status().state == QUEUED
     with pytest.raises(JobError, match="cpu is busy") as caught:

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 
 from semiprune_core.labeling import Event, LabelStore
 from semiprune_core.labeling.database import Database
+from tests.support.waiting import wait_until
 
 REQUIRE = "SEMIPRUNE_REQUIRE_POSTGRES"
 
@@ -95,11 +95,13 @@ def postgresql_url() -> Iterator[str]:
 
 
 def _wait_until_ready(programs: Path, folder: Path, plain: dict, server: subprocess.Popen, log: Path) -> None:
-    deadline = time.monotonic() + 60
     ready = [programs / "pg_isready", "-q", "-h", folder, "-t", "1"]
-    while subprocess.run(ready, check=False, **plain).returncode != 0:
-        assert server.poll() is None and time.monotonic() < deadline, log.read_text()
-        time.sleep(0.05)
+
+    def answers() -> bool:
+        assert server.poll() is None, log.read_text()
+        return subprocess.run(ready, check=False, **plain).returncode == 0
+
+    wait_until(answers, "PostgreSQL answers", seconds=60)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

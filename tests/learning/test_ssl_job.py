@@ -17,9 +17,9 @@ from semiprune_core.learning.training import TrainSettings
 from semiprune_core.progress import Collected
 from semiprune_core.results import latest_pseudo
 from semiprune_core.sources.base import SourceSpec
-from tests.jobs.helpers import until
 from tests.learning.pools import NAMES
 from tests.learning.projects import draw, label, short_run, small_project, unlabeled
+from tests.support.waiting import wait_until
 
 PATIENCE = 120
 
@@ -114,9 +114,9 @@ def test_killed_in_the_middle_it_goes_on_with_its_own_labels_to_the_same_end(pro
     train(project, settings)
     job = training.start_training(project, settings, device="cpu")
     supervise(job.workspace)
-    until(lambda: list(job.work_folder.glob("round-0/checkpoint-*.json")), PATIENCE)
+    wait_until(lambda: list(job.work_folder.glob("round-0/checkpoint-*.json")), seconds=PATIENCE)
     os.kill(job.status().pid, signal.SIGKILL)
-    until(lambda: job.status().state == "lost", PATIENCE)
+    wait_until(lambda: job.status().state == "lost", seconds=PATIENCE)
     label(project, {0: "b", 1: "b", 2: "b"})  # people go on labeling
     (project.folder / "snapshots" / f"{job.pins['labels']}.npz").unlink()
     job.resume()
@@ -132,9 +132,9 @@ def test_a_stop_leaves_a_checkpoint_and_resume_goes_on(project):
         project, short_run(epochs=200, steps_per_epoch=10, checkpoint_every=10_000), device="cpu"
     )
     supervise(job.workspace)
-    until(lambda: job.status().done >= 3, PATIENCE)
+    wait_until(lambda: job.status().done >= 3, seconds=PATIENCE)
     job.stop()
-    status = wait(job, PATIENCE)
+    status = wait(job, seconds=PATIENCE)
     assert status.state == "stopped" and 0 < status.done < 2000
     assert list(job.work_folder.glob("round-0/checkpoint-*.json"))
     assert training.list_runs(project)[0].artifact is None
@@ -150,7 +150,7 @@ def test_a_stop_leaves_a_checkpoint_and_resume_goes_on(project):
 def test_a_training_cache_that_is_gone_or_changed_is_refused_in_words(project, damage, code):
     job = training.start_training(project, short_run(), device="cpu")
     damage(project.artifacts("pool")[0])
-    status = wait(job, PATIENCE)
+    status = wait(job, seconds=PATIENCE)
     assert (status.state, status.error_code) == ("failed", code)
     assert "import the pool anew" in status.message
     assert project.latest("pseudo") is None

@@ -47,6 +47,7 @@ def test_the_batch_is_halved_at_80_and_again_at_90(ratio, batch):
 def test_a_short_schedule_is_stretched_for_small_coresets(ratio, epochs):
     assert supervised_preset("quick").for_coreset(ratio).epochs == epochs
     assert supervised_preset("paper:cifar10").for_coreset(ratio).epochs == 200
+    assert supervised_preset("brief").images_seen(1000, ratio) <= 1.02 * supervised_preset("brief").images_seen(1000, 0)
     assert supervised_preset("quick").images_seen(1000, ratio) == coreset_size(1000, ratio) * epochs
 
 
