@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ class Stages:
 def open_project(args: argparse.Namespace, n_images: int | None) -> Project:
     """The project of this comparison, with its pool imported."""
     workspace = Workspace.open(args.home)
-    name = f"{args.dataset}-{args.variant}-{n_images or 'all'}"
+    name = re.sub("[^a-z0-9]+", "-", f"{Path(args.dataset).stem}-{args.variant}-{n_images or 'all'}".lower())
     project = workspace.project(name) if name in workspace else workspace.create(name, name=name)
     if not project.has_pool():
         data = open_data(args.data or args.dataset, n_images, n_test=300 if args.small else None)
@@ -108,15 +109,26 @@ def label_a_tenth(project: Project) -> None:
         take_reference(store, pool)
 
 
-def finish_job(project: Project, kind: str, submit: Callable[[], jobs.Job]) -> None:
-    """Run a job in this process, or go on with one that an earlier call left unfinished."""
-    unfinished = [job for job in jobs.list_jobs(project, kind) if job.status().state not in (jobs.DONE, jobs.FAILED)]
+def finish_job(project: Project, kind: str, wanted: dict[str, Any], submit: Callable[[], jobs.Job]) -> None:
+    """Run a job in this process, or go on with the very same one that an earlier call left unfinished."""
+    same = [job for job in jobs.list_jobs(project, kind) if {key: job.settings.get(key) for key in wanted} == wanted]
+    unfinished = [job for job in same if job.status().state not in (jobs.DONE, jobs.FAILED)]
     job = unfinished[0] if unfinished else submit()
     if unfinished and job.status().state not in (jobs.QUEUED, jobs.RUNNING):
         job.resume()
     status = jobs.wait(job)
     if status.state != jobs.DONE:
         raise SystemExit(f"{job.title}: {status.state}. {status.message or ''}")
+
+
+def check_same_ssl(project: Project, wanted: TrainSettings) -> None:
+    """Refuse to call pseudo-labels of an earlier call those of other settings."""
+    pseudo = project.latest("pseudo")
+    if pseudo is not None and {key: pseudo.settings.get(key) for key in wanted.ssl} != wanted.ssl:
+        raise SystemExit(
+            f"{project.name} was pseudo-labeled with other SSL settings before. Give another --home, or the same "
+            "--algorithm and --ssl."
+        )
 
 
 def main() -> None:
@@ -136,6 +148,8 @@ def main() -> None:
     parser.add_argument("--home", type=Path, default=Path("paper-runs"))
     parser.add_argument("--small", action="store_true", help="400 images and 2 epochs; results are not kept")
     args = parser.parse_args()
+    if args.dataset != "fashion" and not Path(args.data or args.dataset).is_file():
+        raise SystemExit(f"The images of '{args.dataset}' are wanted: --data FILE.npz (images, labels, split).")
     n_images = 400 if args.small else args.n or SCALES[args.scale]
     short = {"epochs": 2} if args.small else {}
     project = open_project(args, n_images)
@@ -143,15 +157,18 @@ def main() -> None:
     label_a_tenth(project)
     ssl = ssl_preset("quick", args.algorithm, **json.loads(args.ssl), **short)
     settings = TrainSettings(ssl=ssl.to_json(), preset="quick", seed=0)
+    check_same_ssl(project, settings)
     stages.run(
         "pseudo-labels",
         project.latest("pseudo") is not None,
-        lambda: finish_job(project, "ssl", lambda: start_training(project, settings)),
+        lambda: finish_job(project, "ssl", settings.to_json(), lambda: start_training(project, settings)),
     )
     stages.run(
         "dynamics",
         project.latest("scores") is not None,
-        lambda: finish_job(project, "dynamics", lambda: submit_dynamics(project, preset="quick", **short)),
+        lambda: finish_job(
+            project, "dynamics", {"preset": "quick"}, lambda: submit_dynamics(project, preset="quick", **short)
+        ),
     )
     wanted = EvaluationSettings(
         methods=tuple(args.methods.split(",")),
@@ -160,9 +177,8 @@ def main() -> None:
         preset=args.preset,
         epochs=2 if args.small else args.epochs,
     )
-    stages.run(  # asked for every time: what was trained before is taken over
-        "evaluation", False, lambda: finish_job(project, "evaluate", lambda: submit_evaluation(project, wanted))
-    )
+    asked = {name: wanted.to_json()[name] for name in ("methods", "ratios", "seeds", "preset", "epochs")}
+    finish_job(project, "evaluate", asked, lambda: submit_evaluation(project, wanted))  # takes over what was trained
     artifact = project.latest("evaluation")
     assert artifact is not None
     keep(args, project, EvaluationRun(artifact), ssl.to_json(), stages.minutes())
@@ -172,6 +188,8 @@ def keep(
     args: argparse.Namespace, project: Project, run: EvaluationRun, ssl: dict[str, Any], minutes: dict[str, float]
 ) -> None:
     table = run.trials()
+    evidence = sum(run.artifact.facts.get("evidence_minutes", {}).values())
+    minutes = {**minutes, "evaluation": round(float(table["minutes"].sum()) + evidence, 2)}
     name = f"paper_{Path(args.dataset).stem}_{args.variant}"
     frame = pd.DataFrame({"dataset": args.dataset, "variant": args.variant}, index=table.index).join(table)
     pseudo = project.latest("pseudo")

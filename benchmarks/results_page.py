@@ -12,6 +12,7 @@ import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from common import RESULTS, ROOT
 from size_plot import size_plot
 
 from semiprune_core.evaluation_plot import svg_plot
+from semiprune_core.evaluation_runs import Evaluation
 from semiprune_core.evaluation_view import FULL, RANDOM, Difference, EvaluationView, half_interval, percent, view_of
 from semiprune_core.methods import METHODS
 from semiprune_core.paper_results import RESULTS as PAPER_FILE
@@ -83,15 +85,19 @@ def _points(difference: Difference) -> str:
     return f"{100 * difference.mean:+.1f}{half}"
 
 
-def comparison(path: Path) -> Iterator[str]:
-    """One run of ``benchmarks/paper.py``."""
-    said = json.loads(path.with_suffix(".json").read_text())
-    trials = pd.read_csv(path)
-    view = view_of(
-        trials,
+def opened(path: Path) -> EvaluationView:
+    """The trials of ``benchmarks/paper.py`` with the methods' titles."""
+    return view_of(
+        pd.read_csv(path),
         titles={name: METHODS.title(name) for name in METHODS},
         unranked=[name for name in METHODS if METHODS[name].labels_from == "reference"],
     )
+
+
+def comparison(path: Path) -> Iterator[str]:
+    """One run of ``benchmarks/paper.py``."""
+    said = json.loads(path.with_suffix(".json").read_text())
+    trials, view = pd.read_csv(path), opened(path)
     title = TITLES.get(said["dataset"], said["dataset"]) + VARIANTS[said["variant"]]
     yield f"## {title}\n"
     yield (
@@ -101,7 +107,7 @@ def comparison(path: Path) -> Iterator[str]:
         f"({said['machine']['cpu']}), torch {said['versions']['torch']}. `{said['command']}`\n"
     )
     if view.full is not None:
-        yield f"The whole pool gives {100 * view.full.mean:.1f}%.\n"
+        yield f"The whole pool gives {100 * view.full.mean:.1f}%{_schedule(said)}.\n"
     yield f"![Accuracy against pruning ratio](images/results-{path.stem.removeprefix('paper_')}.svg)\n"
     yield from table(view)
     yield ""
@@ -110,6 +116,13 @@ def comparison(path: Path) -> Iterator[str]:
     theirs = paper_table(said["dataset"], said["variant"], view)
     if theirs:
         yield from theirs
+
+
+def _schedule(said: dict[str, Any]) -> str:
+    """How long the trainings were, in words; nothing where it was not written down."""
+    asked = said.get("details", {}).get("evaluation")
+    found = Evaluation(asked).schedule if asked else ""
+    return f" ({found})" if found else ""
 
 
 def paper_table(dataset: str, variant: str, view: EvaluationView) -> list[str]:
@@ -251,7 +264,7 @@ def render(results: Path = RESULTS) -> tuple[str, dict[str, str]]:
     lines, plots = [INTRODUCTION], {}
     for path in sorted(results.glob("paper_*.csv"), key=_order):
         lines += comparison(path)
-        plots[f"results-{path.stem.removeprefix('paper_')}.svg"] = svg_plot(view_of(pd.read_csv(path)))
+        plots[f"results-{path.stem.removeprefix('paper_')}.svg"] = svg_plot(opened(path))
     trials = {path: read_trials(path) for path in results.glob("defaults_*.csv")}
     trials = dict(sorted(trials.items(), key=lambda item: _pool(item[1].iloc[0])))
     sizes = [rows for rows in trials.values() if _pool(rows.iloc[0])[:-1] == (False, False, -0.1)]

@@ -59,7 +59,7 @@ def svg_plot(view: EvaluationView, *, band: str = "sd", title: str = "", inline:
     """
     every = [*view.cells.values(), *([view.full] if view.full else [])]
     if not every:
-        every = [Cell(FULL, 0.0, {0: 0.5}, 0.0, 0.0, 0)]
+        every = [Cell(FULL, 0.0, {0: 0.5}, 0.0, 0.0, n_train=0, n_test=1)]
     lowest = min(100 * (cell.mean - band_of(cell, band)) for cell in every)
     highest = max(100 * (cell.mean + band_of(cell, band)) for cell in every)
     ticks = nice_ticks(lowest, max(highest, lowest + 1))

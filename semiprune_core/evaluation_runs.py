@@ -21,6 +21,7 @@ from semiprune_core.jobs import Job
 from semiprune_core.learning import training
 from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
 from semiprune_core.methods import METHODS
+from semiprune_core.results import ScoreRun, made_from
 from semiprune_core.workspace import Project
 
 TRUTHS = {
@@ -176,6 +177,16 @@ class Evaluation:
         return self.asked.get("epochs")
 
     @property
+    def schedule(self) -> str:
+        """How long its trainings were, in words; empty for a preset that this version does not know."""
+        if self.preset not in SUPERVISED_PRESETS:
+            return ""
+        training = supervised_preset(self.preset, **({"epochs": self.epochs} if self.epochs else {}))
+        said = f"{training.epochs_at(self.ratios)} epochs for the coresets" if self.ratios else ""
+        full = f"{training.epochs:,} for the full data" if FULL in self.methods else ""
+        return ", ".join(part for part in (said, full) if part)
+
+    @property
     def same_annotation_budget(self) -> bool:
         return bool(self.asked.get("same_annotation_budget"))
 
@@ -206,6 +217,16 @@ class Evaluation:
         said += ", same annotation budget" if self.same_annotation_budget else ""
         return f"{said}, stopped early" if self.facts.get("stopped") else said
 
+    def minutes_before(self, project: Project) -> dict[str, float]:
+        """What had to be computed before a method could choose, by method: its own evidence, or the project's
+        pseudo-labels and trajectories, which all methods on the project's scores share."""
+        found = {name: float(value) for name, value in self.facts.get("evidence_minutes", {}).items()}
+        shared = _minutes_of_scores(project, self.artifact) if self.artifact is not None else 0.0
+        for method in self.methods:
+            if method in METHODS and METHODS[method].evidence == "scores":
+                found[method] = found.get(method, 0.0) + shared
+        return found
+
     def trials(self) -> pd.DataFrame:
         if self.artifact is not None:
             return EvaluationRun(self.artifact).trials()
@@ -221,6 +242,18 @@ class Evaluation:
             methods=self.methods,
             ratios=self.ratios,
         )
+
+
+def _minutes_of_scores(project: Project, artifact: Artifact) -> float:
+    """The runs behind the scores that an evaluation chose by; what is not known any more counts nothing."""
+    try:
+        pseudo = made_from(project, artifact, "pseudo")
+        scores = ScoreRun(made_from(project, artifact, "scores"))
+        runs = {project.artifact(one).facts.get("run") for one in scores.trajectory_ids}
+    except SemiPruneError:
+        return 0.0
+    jobs_behind = [job for job in jobs.list_jobs(project, "dynamics") if job.id in runs]
+    return (float(pseudo.facts.get("seconds", 0)) + sum(map(training.trained_seconds, jobs_behind))) / 60
 
 
 def titles_of(methods: Sequence[str]) -> dict[str, str]:

@@ -2,7 +2,9 @@
 
 Works on the trials of an evaluation alone, finished or still running. Accuracies are shares in [0, 1]; "points" are
 percentage points. Every difference to Random is paired: the two trainings of one seed share their start, so only seeds
-that both have are compared, and the interval is Student's over those differences.
+that both have are compared, and the interval is Student's over those differences. It tells how far chance in training
+and drawing carries, on these test images, these labels and this scoring run; what another draw of those would bring, it
+does not tell.
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ class Cell:
     minutes: float
     spent: float
     n_train: int
+    n_test: int
     notes: tuple[str, ...] = ()
     difference: Difference | None = None
     kept: float | None = None
@@ -77,7 +80,7 @@ class Cell:
     @property
     def half(self) -> float | None:
         """Half the 95% interval of the mean; None for one seed."""
-        return half_interval(list(self.by_seed.values()))
+        return half_interval(self.by_seed.values(), resolution=1 / self.n_test)
 
     @property
     def shown(self) -> float:
@@ -85,8 +88,11 @@ class Cell:
         return round(100 * self.mean, 1)
 
 
-def half_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> float | None:
+def half_interval(values: Iterable[float], confidence: float = CONFIDENCE, *, resolution: float = 0.0) -> float | None:
     """Half the width of Student's interval of the mean; None for fewer than two values.
+
+    ``resolution`` is the smallest step between two values. A deviation below it is taken for it: on few test images
+    equal values come about by chance.
 
     >>> round(half_interval([1.0, 2.0, 3.0]), 3)
     2.484
@@ -94,16 +100,17 @@ def half_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> fl
     known = np.asarray(list(values), dtype=float)
     if len(known) < 2:
         return None
-    return float(stats.t.ppf((1 + confidence) / 2, len(known) - 1) * known.std(ddof=1) / math.sqrt(len(known)))
+    deviation = max(float(known.std(ddof=1)), resolution)
+    return float(stats.t.ppf((1 + confidence) / 2, len(known) - 1) * deviation / math.sqrt(len(known)))
 
 
-def paired_difference(of: Mapping[int, float], base: Mapping[int, float]) -> Difference | None:
-    """``of`` minus ``base``, seed by seed; None where they have no seed in common."""
+def paired_difference(of: Mapping[int, float], base: Mapping[int, float], n_test: int) -> Difference | None:
+    """``of`` minus ``base``, seed by seed, both measured on ``n_test`` images; None where they share no seed."""
     common = sorted(of.keys() & base.keys())
     if not common:
         return None
     differences = [of[seed] - base[seed] for seed in common]
-    return Difference(float(np.mean(differences)), half_interval(differences), len(common))
+    return Difference(float(np.mean(differences)), half_interval(differences, resolution=1 / n_test), len(common))
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,6 +280,7 @@ def view_of(
             minutes=_minutes(group["minutes"]),
             spent=float(group["minutes"].sum()),
             n_train=int(group["n_train"].iloc[-1]),
+            n_test=int(group["n_test"].iloc[-1]),
             notes=notes[method, ratio],
         )
         for (method, ratio), group in measured.groupby(["method", "pruning_ratio"], sort=False)
@@ -299,7 +307,9 @@ def _compared(cell: Cell, found: Mapping[tuple[str, float], Cell], full: Cell | 
     base = found.get((RANDOM, cell.pruning_ratio))
     return dataclasses.replace(
         cell,
-        difference=paired_difference(cell.by_seed, base.by_seed) if base and cell.method != RANDOM else None,
+        difference=(
+            paired_difference(cell.by_seed, base.by_seed, cell.n_test) if base and cell.method != RANDOM else None
+        ),
         kept=cell.mean / full.mean if full and full.mean > 0 else None,
     )
 

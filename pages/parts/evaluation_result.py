@@ -47,7 +47,7 @@ def show(project: Project, evaluation: Evaluation, *, key: str) -> None:
     table(view, paper, key=key)
     for note in view.notes[:5]:
         st.caption(f":material/info: {literal(note, 400)}")
-    stands_on(evaluation, view)
+    stands_on(project, evaluation, view)
     downloads(name, view, trials, paper, band=band, key=key)
 
 
@@ -126,13 +126,14 @@ def table(view: EvaluationView, paper: PaperNumbers | None, *, key: str) -> None
             st.caption(f"Below each number: {literal(paper.note, 400)}{full}")
     elif content == "difference":
         st.caption(
-            "Percentage points, paired by seed, ± half the 95% interval (Student). Bold: the interval leaves zero out."
+            "Percentage points, paired by seed, ± half the 95% interval (Student) over seeds, on these test images, "
+            "this draw of labels and this scoring run. Bold: the interval leaves zero out."
         )
     else:
         st.caption("Of one training, the mean over seeds, without what a method needs before it can choose.")
 
 
-def stands_on(evaluation: Evaluation, view: EvaluationView) -> None:
+def stands_on(project: Project, evaluation: Evaluation, view: EvaluationView) -> None:
     """What the numbers were measured with, and what that cost."""
     facts = evaluation.facts
     said = []
@@ -141,12 +142,12 @@ def stands_on(evaluation: Evaluation, view: EvaluationView) -> None:
             f"Trained with {TRUTHS.get(facts['truth'], facts['truth'])}, tested on {facts['n_test']:,} images "
             f"({TESTS.get(facts['test'], facts['test'])}); the last epoch counts."
         )
-    epochs = f", {evaluation.epochs} epochs" if evaluation.epochs else ""
+    schedule = f": {evaluation.schedule}" if evaluation.schedule else ""
     said.append(
-        f"Preset {literal(evaluation.preset)}{epochs}. {count(view.n_trials, 'training')} in "
+        f"Preset {literal(evaluation.preset)}{schedule}. {count(view.n_trials, 'training')} in "
         f"{duration(60 * view.minutes)}."
     )
-    costly = {name: float(value) for name, value in facts.get("evidence_minutes", {}).items() if float(value) >= 0.05}
+    costly = {name: value for name, value in evaluation.minutes_before(project).items() if value >= 0.05}
     if costly:
         names = ", ".join(f"{literal(view.title(name))} {value:.1f} min" for name, value in costly.items())
         said.append(f"Before choosing: {names}.")

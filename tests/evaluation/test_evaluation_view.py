@@ -36,21 +36,29 @@ def test_mean_deviation_and_interval_by_hand():
 def test_the_paired_interval_equals_its_slow_twin(n):
     rng = np.random.default_rng(n)
     of, base = rng.random(n), rng.random(n)
-    found = paired_difference(dict(enumerate(of)), dict(enumerate(base)))
+    found = paired_difference(dict(enumerate(of)), dict(enumerate(base)), n_test=10_000)
     twin = stats.ttest_rel(of, base).confidence_interval(0.95)
     assert (found.mean - found.half, found.mean + found.half) == pytest.approx((twin.low, twin.high))
 
 
 def test_only_common_seeds_are_paired():
-    found = paired_difference({0: 0.5, 1: 0.9, 7: 0.1}, {1: 0.8, 0: 0.6, 5: 0.0})
+    found = paired_difference({0: 0.5, 1: 0.9, 7: 0.1}, {1: 0.8, 0: 0.6, 5: 0.0}, n_test=100)
     assert found.n == 2 and found.mean == pytest.approx(0.0)
-    assert paired_difference({0: 0.5}, {1: 0.5}) is None
+    assert paired_difference({0: 0.5}, {1: 0.5}, n_test=100) is None
 
 
 def test_fewer_than_two_seeds_have_no_interval():
     assert half_interval([]) is None and half_interval([0.3]) is None
-    found = paired_difference({0: 0.5}, {0: 0.4})
+    found = paired_difference({0: 0.5}, {0: 0.4}, n_test=100)
     assert found.half is None and found.verdict == "unknown"
+
+
+def test_equal_differences_on_few_test_images_prove_nothing():
+    of, base = {0: 7 / 12, 1: 8 / 12}, {0: 6 / 12, 1: 7 / 12}
+    few = paired_difference(of, base, n_test=12)
+    assert few.mean == pytest.approx(1 / 12) and few.verdict == "unclear"
+    assert few.half == pytest.approx(12.706205 / 12 / math.sqrt(2), rel=1e-6)  # t(0.975, 1), a deviation of one image
+    assert paired_difference(of, base, n_test=12_000).verdict == "above"
 
 
 @pytest.mark.parametrize(
