@@ -37,6 +37,7 @@ from semiprune_core.learning.training import labels_on_pool
 from semiprune_core.pool import Pool
 from semiprune_core.records import Evidence, FloatArray, IntArray
 from semiprune_core.scores import ScoreSettings, ScoreTable
+from semiprune_core.scoring import default_score_settings
 
 Maker = Callable[[EvidenceRequest], EvidenceRun]
 
@@ -293,16 +294,18 @@ def extrapolated(
     labels = labels_on_pool(snapshot, pool).learned
     check_labels(labels, len(pool), snapshot.class_names)
     n_classes = len(snapshot.class_names)
+    whole = training_of(project, {})
     run = dynamics_on(
         request,
         labels,
         n_classes=n_classes,
-        training=training_of(project, settings.training),
+        training=whole.for_coreset(float((labels < 0).mean())).replace(**settings.training),
         of="labeled",
         inputs={"pool": pool.hash, "labels": snapshot.hash},
     )
     source = run if settings.encoder == SCORER else pool_features(request, settings)
-    scoring = score_settings(run, score_changes(request.settings))
+    stretched = {"dual_epochs": _stretched_epochs(run, whole.epochs)}
+    scoring = score_settings(run, {**stretched, **score_changes(request.settings)})
 
     def make() -> tuple[ScoreTable, None, dict[str, Any]]:
         table = scores_of(run, scoring, request.progress)
@@ -317,20 +320,27 @@ def extrapolated(
     return keep_scores(request, said, inputs, make)
 
 
+def _stretched_epochs(run: EvidenceRun, n_epochs: int) -> int:
+    """T of DUAL on a run that passes more often over fewer images than the project's own, which has ``n_epochs``."""
+    assert run.n_epochs is not None
+    usual = default_score_settings(n_epochs).dual_epochs or n_epochs
+    return min(run.n_epochs, round(usual * max(1.0, run.n_epochs / n_epochs)))
+
+
 @provide("knn_scores", title="Scores carried by neighbours", about="Scores of the labeled images, averaged for others.")
 def knn_scores(request: EvidenceRequest) -> EvidenceRun:
-    from semiprune_core.baselines.extrapolate import extrapolate_knn
-
     settings = own_settings(ExtrapolationSettings, request.settings)
-    return extrapolated(
-        request,
-        "knn_scores",
-        settings,
-        lambda values, places, known, labels, n_classes: extrapolate_knn(
-            values, places, known, k=settings.n_neighbours, progress=request.progress
-        ),
-        {"n_neighbours": settings.n_neighbours},
-    )
+
+    def carry(
+        values: np.ndarray, places: IntArray, known: Mapping[str, FloatArray], labels: IntArray, n_classes: int
+    ) -> dict[str, FloatArray]:
+        from semiprune_core.baselines.extrapolate import choose_k, extrapolate_knn
+
+        rng = np.random.default_rng(request.seed)
+        k = settings.n_neighbours or choose_k(values[places], known["dual"], rng=rng)
+        return extrapolate_knn(values, places, known, k=k, progress=request.progress)
+
+    return extrapolated(request, "knn_scores", settings, carry, {"n_neighbours": settings.n_neighbours})
 
 
 @provide("graph_scores", title="Scores carried by a graph network", about="A graph network learns the known scores.")

@@ -220,15 +220,16 @@ SCORER = "scorer"
 
 @dataclass(frozen=True, kw_only=True)
 class ExtrapolationSettings(EncoderSettings):
-    """Neighbours are looked for among the features of ``encoder``; ``scorer`` is the net that was scored with."""
+    """Neighbours are looked for among the features of ``encoder``; ``scorer`` is the net that was scored with. With
+    ``n_neighbours`` 0 their number is chosen by how well it carries known scores."""
 
     encoder: str = SCORER
-    n_neighbours: int = 20
+    n_neighbours: int = 0
     training: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
         super().check()
-        check_range("n_neighbours", self.n_neighbours, low=1)
+        check_range("n_neighbours", self.n_neighbours, low=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,6 +245,7 @@ class GraphSettings(ExtrapolationSettings):
 
     def check(self) -> None:
         super().check()
+        check_range("n_neighbours", self.n_neighbours, low=1)
         check_range("dropout", self.dropout, low=0, high=1, high_open=True)
         check_range("lr", self.lr, low=0, low_open=True)
         check_range("epochs", self.epochs, low=1)

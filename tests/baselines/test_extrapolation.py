@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from semiprune_core.baselines import graph
-from semiprune_core.baselines.extrapolate import extrapolate_knn
+from semiprune_core.baselines.extrapolate import choose_k, extrapolate_knn
 from semiprune_core.baselines.settings import GraphSettings
 from semiprune_core.progress import Collected, Stopped
 
@@ -40,6 +40,18 @@ def test_with_fewer_known_images_than_neighbours_all_of_them_count():
     assert found["dual"].tolist() == [1.0, 3.0, 2.0]
     whole = extrapolate_knn(np.zeros((2, 2)), np.array([1, 0]), {"dual": np.array([1.0, 3.0])}, k=1)
     assert whole["dual"].tolist() == [3.0, 1.0]
+
+
+def test_the_number_of_neighbours_is_the_one_that_carries_known_scores_best():
+    rng = np.random.default_rng(0)
+    line = rng.random((200, 1))
+    smooth = np.sin(12 * line[:, 0])
+    noisy = line[:, 0] + rng.normal(0, 1.0, 200)
+    near = choose_k(line, smooth, among=(3, 100), rng=np.random.default_rng(1))
+    far = choose_k(line, noisy, among=(1, 50), rng=np.random.default_rng(1))
+    assert (near, far) == (3, 50)  # waves want few neighbours, noise wants many
+    assert choose_k(line[:4], smooth[:4], rng=rng) == 3, "too few to try"
+    assert choose_k(line, np.ones(200), rng=rng) == 3, "constant scores tell nothing"
 
 
 def dense_graph(places, weights):

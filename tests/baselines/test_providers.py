@@ -22,6 +22,7 @@ from semiprune_core.evidence import (
 )
 from semiprune_core.exporting import export_csv
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.pool import PoolSettings
@@ -205,6 +206,17 @@ def test_extrapolation_keeps_the_scores_of_the_labeled_images_and_follows_new_la
     assert evidence.labels is None and evidence.human_mask.sum() == 32  # no model was trained here
     label_share(project, 0.1, seed=5)
     assert kept_for("extrapolation_knn", request(project)).artifact.id != kept.artifact.id
+
+
+def test_the_scorer_of_a_tenth_is_trained_like_a_coreset_of_that_size(workspace, tmp_path):
+    project = make_pool(workspace, tmp_path, n=300)
+    label_share(project, 0.1)
+    quick = supervised_preset("quick")
+    kept = kept_for("extrapolation_knn", EvidenceRequest(project, Collected(), settings={"training": {"epochs": 12}}))
+    run = next(one for one in project.artifacts("evidence") if one.settings["provider"] == "dynamics")
+    wanted = quick.for_coreset(0.9).replace(epochs=12)
+    assert run.settings["training"] == wanted.to_json() and wanted.batch_size == quick.batch_size // 4
+    assert kept.artifact.settings["scores"]["dual_epochs"] == 12
 
 
 def test_settings_that_nobody_has_are_refused_with_a_hint(project):
