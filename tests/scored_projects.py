@@ -55,6 +55,7 @@ def add_pseudo(project, *, wrong=0.15, human=0.2, held_out=0.5, seed=0):
             quality=None,
             history=[],
         )
+        draft.facts["seconds"] = 90.0
     return project.latest("pseudo")
 
 

@@ -23,6 +23,7 @@ from semiprune_core.evaluation import (
     submit_evaluation,
     summary,
 )
+from semiprune_core.evaluation_runs import finished
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
 from semiprune_core.learning import evaluate_job, trial_run
@@ -332,3 +333,14 @@ def test_the_summary_pairs_differences_over_seeds():
 def test_a_real_evaluation_learns_something(project):
     run = done(evaluate(project, methods=("full",), seeds=(0,), epochs=5))
     assert run.trials().set_index("method").loc["full", "test_accuracy"] > 0.5
+
+
+def test_an_evaluation_says_how_long_it_trained_and_what_came_before(project, quick):
+    done(evaluate(project, epochs=None))
+    (one,) = finished(project)
+    assert one.schedule == "60 to 90 epochs for the coresets, 30 for the full data"
+    assert dataclasses.replace(one, asked={**one.asked, "preset": "gone"}).schedule == ""
+    before = one.minutes_before(project)
+    assert (
+        before["semi_aum_cutoff"] == pytest.approx(1.5, abs=0.1) and before["random"] < 0.1
+    )  # pseudo-labels took 90 s
