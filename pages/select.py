@@ -103,7 +103,7 @@ def _starting(project: Project, seen: ScoreView, kept: EvidenceRun | None, value
     basis = dataclasses.replace(seen.basis, labeled_by=values.get("labeled_by", LABELED_BY[0]))
     if kept is None:
         return starting_knobs(project, method, ratio, seen.scores, basis)
-    return default_knobs(method, ratio, dataclasses.replace(basis, n_epochs=kept.n_epochs))
+    return default_knobs(method, ratio, kept.basis(basis))
 
 
 def _possible(seen: ScoreView, kept: dict[str, EvidenceRun], name: str) -> bool:

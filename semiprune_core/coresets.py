@@ -111,12 +111,8 @@ def with_searched(project: Project, request: CoresetRequest, scores: ScoreRun | 
 
 
 def basis_of(scores: ScoreRun, kept: EvidenceRun | None = None) -> Basis:
-    """What starting values depend on with these scores, or for a baseline that looks at evidence of its own instead.
-
-    Baselines, too, leave out what the project's own run hardly learned.
-    """
-    basis = scores.basis()
-    return basis if kept is None else dataclasses.replace(basis, n_epochs=kept.n_epochs)
+    """What starting values depend on with these scores, or for a baseline that looks at evidence of its own instead."""
+    return scores.basis() if kept is None else kept.basis(scores.basis())
 
 
 def choose_coreset(evidence: Evidence, request: CoresetRequest, basis: Basis) -> Coreset:

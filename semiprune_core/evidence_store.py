@@ -13,6 +13,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from semiprune_core.pool import Pool
 from semiprune_core.records import Evidence, IntArray, PseudoLabels
 from semiprune_core.results import PseudoRun, write_scores
 from semiprune_core.scores import ScoreSettings, ScoreTable
+from semiprune_core.selection import Basis
 from semiprune_core.workspace import Project
 
 KIND = "evidence"
@@ -56,6 +59,12 @@ class EvidenceRun:
         settings = ScoreSettings.from_json(self.artifact.settings.get("scores") or {})
         return ScoreTable({name: read[name].to_numpy() for name in self.names}, settings, read.num_rows)
 
+    def basis(self, own: Basis) -> Basis:
+        """What the starting values of methods on this evidence depend on: its own AUM where it has one, else that of
+        the project's ``own`` scores."""
+        found = _learned(self.artifact.path("scores.parquet"), self.n_epochs) if "aum" in self.names else own
+        return dataclasses.replace(found, n_epochs=self.n_epochs, labeled_by=own.labeled_by)
+
     def array(self, name: str) -> np.ndarray:
         """One of its arrays, memory-mapped."""
         return np.load(self.artifact.path(f"{name}.npy"), mmap_mode="r", allow_pickle=False)
@@ -76,6 +85,12 @@ class EvidenceRun:
             labels = known.labels
         human = None if known is None else known.human_mask
         return self.table().evidence(labels=labels, human_mask=human, duplicate_of=pool.duplicate_of)
+
+
+@lru_cache(maxsize=16)
+def _learned(scores: Path, n_epochs: int | None) -> Basis:
+    """Kept, as a slider asks for it again and again; an artifact never changes."""
+    return Basis.learned(pq.read_table(scores, columns=["aum"], memory_map=True)["aum"].to_numpy(), n_epochs)
 
 
 def find_evidence(

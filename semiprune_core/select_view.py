@@ -143,7 +143,7 @@ def preview(
     score = score or shown_score(request)
     if kept is not None:
         evidence = _own_evidence(view, kept)
-        values, basis = evidence.scores[score], dataclasses.replace(view.basis, n_epochs=kept.n_epochs)
+        values, basis = evidence.scores[score], kept.basis(view.basis)
         edges, place = bin_values(values)
     else:
         table = scored_for(view, request)

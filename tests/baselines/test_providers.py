@@ -30,6 +30,7 @@ from semiprune_core.progress import Collected, Stopped
 from semiprune_core.results import latest_scores
 from semiprune_core.score_view import open_view
 from semiprune_core.select_view import preview
+from semiprune_core.selection import Basis
 from semiprune_core.sources.base import SourceSpec
 from semiprune_core.verify import first_difference, verify
 from semiprune_core.workspace import Workspace
@@ -217,6 +218,16 @@ def test_the_scorer_of_a_tenth_is_trained_like_a_coreset_of_that_size(workspace,
     wanted = quick.for_coreset(0.9).replace(epochs=12)
     assert run.settings["training"] == wanted.to_json() and wanted.batch_size == quick.batch_size // 4
     assert kept.artifact.settings["scores"]["dual_epochs"] == 12
+
+
+def test_a_baseline_starts_from_how_well_its_own_labels_were_learned(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path, n=60)
+    own = latest_scores(project).basis()
+    kept = kept_for("fully_supervised", request(project))
+    assert kept.basis(own) == Basis.learned(kept.table()["aum"], kept.n_epochs)
+    assert kept.basis(own).aum != own.aum
+    bare = kept_for("zcore", EvidenceRequest(project, Collected(), settings={"encoder": "pixels", "n_samples": 50}))
+    assert bare.basis(own).aum == own.aum and bare.basis(own).n_epochs is None
 
 
 def test_settings_that_nobody_has_are_refused_with_a_hint(project):
