@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from semiprune_core import cli, jobs
+from semiprune_core import cli, evaluation_runs, jobs
+from semiprune_core.evaluation import EvaluationRun
 from tests.scored_projects import make_pool, make_scored
 
 
@@ -79,12 +80,33 @@ def test_what_is_missing_is_named(run, workspace, tmp_path):
     assert code == 1 and said["code"] == "MISSING_STEP"
 
 
-def test_evaluate_ends_in_a_table_with_differences(run, scored):
-    words = ("--methods", "semi_aum_cutoff,random", "--ratios", "0.5", "--seeds", "1", "--epochs", "1")
-    code, said = run("evaluate", scored.name, *words, "--device", "cpu", "--no-full-data")
+EVALUATE = ("--methods", "semi_aum_cutoff,random", "--ratios", "0.5", "--epochs", "1", "--device", "cpu")
+
+
+def test_evaluate_ends_in_the_sentence_and_numbers_of_the_page(run, scored):
+    code, said = run("evaluate", scored.name, *EVALUATE, "--seeds", "2", "--no-full-data")
     assert code == 0 and said["artifact"] == "evaluation-0001" and said["test"] == "held out"
-    assert [row["method"] for row in said["table"]] == ["semi_aum_cutoff", "random"]
-    assert -1 <= said["table"][0]["difference_to_random"] <= 1
+    seen = evaluation_runs.finished(scored)[0].view()
+    assert said["sentence"] == seen.sentence() and "(2 seeds)" in said["sentence"]
+    chance, mine = said["table"]
+    assert (chance["method"], mine["method"]) == ("random", "semi_aum_cutoff")
+    trials = EvaluationRun(scored.latest("evaluation")).trials().set_index(["method", "seed"])["test_accuracy"]
+    each = (trials["semi_aum_cutoff"] - trials["random"]).to_numpy()  # (2,) one per seed
+    assert mine["difference_to_random"] == pytest.approx(each.mean()) and mine["n_common_seeds"] == 2
+    half = 12.7062 * each.std(ddof=1) / 2**0.5  # t(0.975, 1) from a table
+    assert mine["difference_half_interval_95"] == pytest.approx(half, rel=1e-4)
+    assert mine["mean_accuracy"] == pytest.approx(trials["semi_aum_cutoff"].mean()) and mine["sd"] is not None
+    assert chance["difference_to_random"] is None and mine["minutes_per_training"] > 0
+
+
+def test_evaluate_says_the_sentence_first_and_then_a_table(scored, capsys):
+    assert cli.main(["evaluate", scored.name, *EVALUATE, "--seeds", "1"]) == 0
+    sentence, _, head, full, chance, mine, *rest = capsys.readouterr().out.splitlines()
+    assert sentence == evaluation_runs.finished(scored)[0].view().sentence() and "from one seed" in sentence
+    assert head.split() == ["Method", "Pruning", "ratio", "Mean", "SD", "To", "Random", "Minutes"]
+    assert full.startswith("Full data") and chance.startswith("Random") and mine.startswith("Semi-AUM+Cutoff")
+    assert "50%" in mine and len({len(line) for line in (head, full, chance, mine)}) == 1
+    assert "± half its 95% interval" in rest[0] and rest[-1].startswith("evaluation-0001: trained on reference labels.")
 
 
 @pytest.mark.parametrize(

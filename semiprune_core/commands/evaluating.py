@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import pandas as pd
+
 from semiprune_core import jobs
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.commands.selecting import follow, numbers, words
 from semiprune_core.coresets import RATIOS
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.evaluation import TRUTHS, EvaluationRun, EvaluationSettings, submit_evaluation, summary
+from semiprune_core.evaluation import TRUTHS, EvaluationSettings, submit_evaluation
+from semiprune_core.evaluation_files import TEXT_NOTE, text_table
+from semiprune_core.evaluation_runs import Evaluation
+from semiprune_core.evaluation_view import EvaluationView, summary
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS
 from semiprune_core.trials import FULL
@@ -63,19 +68,18 @@ def _evaluate(args: argparse.Namespace, workspace: Workspace, console: Console) 
         return Outcome({"job": job.id, "state": job.status().state}, f"Queued as {job.id}.")
     follow(job, console)
     result = job.result() or {}
-    run = EvaluationRun(project.artifact(result["artifact"]))
-    table, facts = summary(run.trials()), run.artifact.facts
-    lines = [_line(row, facts["methods"]) for row in table]
-    lines.append(f"{run.artifact.id}: trained on {facts['truth']} labels. {facts['test_words']}")
-    return Outcome({"job": job.id, **result, "table": table}, "\n".join(lines))
+    artifact = project.artifact(result["artifact"])
+    view, facts = Evaluation(artifact.settings, artifact=artifact).view(), artifact.facts
+    told = [view.sentence(), "", text_table(view), TEXT_NOTE, *(f"Note: {note}" for note in view.notes), ""]
+    told.append(f"{artifact.id}: trained on {facts['truth']} labels. {facts['test_words']}")
+    return Outcome({"job": job.id, **result, **_seen(view)}, "\n".join(told))
 
 
-def _line(row: dict[str, Any], titles: dict[str, str]) -> str:
-    spread = f" ± {100 * row['deviation']:.1f}" if row["deviation"] is not None else ""
-    said = f"{row['pruning_ratio']:<5g} {titles[row['method']]:<28} {100 * row['mean']:5.1f}%{spread}"
-    if row["difference_to_random"] is not None:
-        said += f"   {100 * row['difference_to_random']:+.1f} points to Random"
-    return said
+def _seen(view: EvaluationView) -> dict[str, Any]:
+    """The sentence and the table for ``--json``: the columns of the page's Means CSV, null where there is none."""
+    rows = summary(view).to_dict("records")
+    known = [{name: None if pd.isna(value) else value for name, value in row.items()} for row in rows]
+    return {"sentence": view.sentence(), "table": known}
 
 
 COMMANDS.register("evaluate")(Command("train on coresets and test them, over methods and seeds", _configure, _evaluate))
