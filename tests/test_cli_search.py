@@ -32,6 +32,12 @@ def scored(workspace, tmp_path):
         job.kill()
 
 
+@pytest.fixture
+def queued(monkeypatch):
+    """Jobs stay in their queue."""
+    monkeypatch.setattr("semiprune_core.jobs.supervise", lambda workspace: None)
+
+
 def test_search_ends_in_values_that_select_uses(run, scored):
     words = ("--ratios", "0.2", "--seeds", "1", "--epochs", "3", "--device", "cpu")
     code, said = run("search", scored.name, *words)
@@ -107,6 +113,13 @@ def test_evaluate_says_the_sentence_first_and_then_a_table(scored, capsys):
     assert full.startswith("Full data") and chance.startswith("Random") and mine.startswith("Semi-AUM+Cutoff")
     assert "50%" in mine and len({len(line) for line in (head, full, chance, mine)}) == 1
     assert "± half its 95% interval" in rest[0] and rest[-1].startswith("evaluation-0001: trained on reference labels.")
+
+
+@pytest.mark.parametrize("words, order", [((), "cheap_first"), (("--order", "as_given"), "as_given")])
+def test_evaluate_takes_the_order_of_its_trainings(run, scored, queued, words, order):
+    code, said = run("evaluate", scored.name, *EVALUATE, *words, "--background")
+    (job,) = jobs.list_jobs(scored, "evaluate")
+    assert code == 0 and job.id == said["job"] and job.settings["order"] == order
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.commands.selecting import follow, numbers, words
 from semiprune_core.coresets import RATIOS
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.evaluation import TRUTHS, EvaluationSettings, submit_evaluation
+from semiprune_core.evaluation import ORDERS, TRUTHS, EvaluationSettings, submit_evaluation
 from semiprune_core.evaluation_files import TEXT_NOTE, text_table
 from semiprune_core.evaluation_runs import Evaluation
 from semiprune_core.evaluation_view import EvaluationView, summary
@@ -44,6 +44,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--full-data", action=argparse.BooleanOptionalAction, default=True, help="train on the whole pool too"
     )
+    parser.add_argument(
+        "--order",
+        choices=ORDERS,
+        default=EvaluationSettings.order,
+        help="cheap_first (default): small coresets, and a first seed of all; as_given: one method after the other",
+    )
     parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda:0, ...")
     parser.add_argument("--background", action="store_true", help="queue it and return at once")
 
@@ -60,6 +66,7 @@ def _evaluate(args: argparse.Namespace, workspace: Workspace, console: Console) 
         preset=args.preset,
         epochs=args.epochs,
         truth=args.truth,
+        order=args.order,
         same_annotation_budget=args.same_annotation_budget,
     )
     job = submit_evaluation(project, settings, device=args.device)
