@@ -6,6 +6,7 @@ import pytest
 
 from semiprune_core import cli, evaluation_runs, jobs
 from semiprune_core.evaluation import EvaluationRun
+from semiprune_core.studies import BudgetSettings, StudyRun, budget_view, submit_budget_study
 from tests.scored_projects import make_pool, make_scored
 
 
@@ -133,4 +134,83 @@ def test_evaluate_takes_the_order_of_its_trainings(run, scored, queued, words, o
 )
 def test_an_impossible_evaluation_is_refused(run, scored, words, code):
     assert run("evaluate", scored.name, *words, "--device", "cpu")[1]["code"] == code
+    assert not jobs.list_jobs(scored)
+
+
+@pytest.mark.parametrize("words", [("--study", "same-annotation-budget"), ("--same-annotation-budget",)])
+def test_the_same_annotation_budget_is_a_study_with_the_papers_budgets(run, scored, queued, words):
+    assert run("evaluate", scored.name, *words, "--device", "cpu", "--background")[0] == 0
+    (job,) = jobs.list_jobs(scored, "evaluate")
+    assert job.settings["same_annotation_budget"] is True and job.settings["ratios"] == [0.4, 0.6, 0.7, 0.8]
+
+
+def test_a_label_budget_study_is_queued_as_asked(run, scored, queued):
+    words = ("--budgets", "0.2,0.05", "--methods", "random,semi_dual_beta", "--seeds", "2", "--epochs", "3")
+    study = ("--study", "label-budget", "--algorithm", "flexmatch", "--device", "cpu", "--background")
+    code, said = run("evaluate", scored.name, *study, *words)
+    (job,) = jobs.list_jobs(scored, "label_budget")
+    settings = BudgetSettings.from_json(job.settings)
+    assert code == 0 and said["job"] == job.id and settings.budgets == (0.05, 0.2) and settings.seeds == (0, 1)
+    assert settings.methods == ("semi_dual_beta",) and settings.ratios == (0.7, 0.9) and settings.truth == "reference"
+    assert settings.algorithm == "flexmatch" and settings.supervised().epochs == 3
+
+
+@pytest.fixture
+def short_study(monkeypatch):
+    """A label-budget study runs in this process, its semi-supervised training for two steps."""
+    ssl = {"epochs": 1, "steps_per_epoch": 2, "batch_size": 8, "unlabeled_ratio": 1}
+    monkeypatch.setattr(
+        "semiprune_core.commands.evaluating.submit_budget_study",
+        lambda project, settings, device: submit_budget_study(
+            project, settings.replace(ssl=ssl), device=device, immediate=True
+        ),
+    )
+
+
+STUDY = ("--study", "label-budget", "--budgets", "0.02,0.5", "--methods", "semi_aum_cutoff", "--ratios", "0.4,0.5")
+
+
+def test_a_label_budget_study_is_told_as_the_page_tells_it(scored, capsys, run, short_study):
+    words = ("evaluate", scored.name, *STUDY, "--seeds", "1", "--epochs", "2", "--device", "cpu")
+    assert cli.main([*words]) == 0
+    text = capsys.readouterr().out
+    found = StudyRun(scored.latest("study"))
+    for ratio in (0.4, 0.5):
+        view = budget_view(found.trials(), ratio, methods=("semi_aum_cutoff",), budgets=(0.02, 0.5))
+        assert view.sentence() in text
+    assert text.startswith("With 50% of the pool labeled, at 50% pruning, Semi-AUM+Cutoff keeps")
+    assert "2% (1 label) was left out: " in text and "50% (20 labels): pseudo-labels " in text
+    assert text.splitlines()[-1] == "study-0001: trained on reference labels. Tested on 10 images."
+    code, said = run(*words)
+    assert (
+        code == 0
+        and said["artifact"].startswith("study-")
+        and [one["budget"] for one in said["budgets"]] == [0.02, 0.5]
+    )
+    high, low = said["ratios"]
+    assert (high["pruning_ratio"], low["pruning_ratio"]) == (0.5, 0.4) and "at 50% pruning" in high["sentence"]
+    assert {(row["method"], row["label_budget"]) for row in high["table"]} == {
+        ("full", 0.0),
+        ("random", 0.02),
+        ("random", 0.5),
+        ("semi_aum_cutoff", 0.5),
+    }
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("--budgets", "0.1"), "--budgets belongs to --study label-budget"),
+        (("--ssl-preset", "quick"), "--ssl-preset belongs to --study label-budget"),
+        (("--study", "label-budget", "--no-full-data"), "trains on the whole pool too"),
+        (("--study", "label-budget", "--order", "as_given"), "budget by budget"),
+        (("--study", "label-budget", "--budgets", "0.1,1.5"), "budget must be"),
+        (("--study", "label-budget", "--budgets", ","), "budgets must be one or more"),
+        (("--study", "label-budget", "--methods", "random"), "methods must be one or more"),
+        (("--study", "label-budget", "--truth", "pseudo"), "truth must be one of"),
+    ],
+)
+def test_words_that_do_not_fit_the_study_are_refused(run, scored, words, message):
+    code, said = run("evaluate", scored.name, *words, "--device", "cpu")
+    assert code == 1 and message in said["error"] and said["code"] == "INVALID_SETTING"
     assert not jobs.list_jobs(scored)
