@@ -391,7 +391,7 @@ def write_evaluation(
     project: Project, job: jobs.Job, *, facts: Mapping[str, Any], stopped: bool, device: str
 ) -> EvaluationRun:
     """Keep the trials of a job's book as an ``evaluation`` artifact."""
-    inputs = {role: value for role, value in job.pins.items() if role in ("pool", "pseudo", "scores")}
+    inputs = {role: value for role, value in job.pins.items() if role in ("pool", "labels", "pseudo", "scores")}
     table = partial_trials(job)
     with project.draft(ARTIFACT, settings=dict(job.settings), inputs=inputs) as draft:
         draft.device = device

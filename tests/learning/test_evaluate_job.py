@@ -85,7 +85,7 @@ def test_the_table_has_every_cell_and_the_agreed_columns(project, quick):
     assert facts["truth"] == "reference" and facts["test"] == "split" and not facts["stopped"]
     assert (facts["n_pool"], facts["n_test"], facts["class_names"]) == (60, 20, ["0", "1", "2"])
     assert facts["methods"]["full"] == "Full data" and set(facts["evidence_minutes"]) == {"semi_aum_cutoff", "random"}
-    assert set(run.artifact.inputs) == {"pool", "pseudo", "scores"} and differences(run.artifact.folder) == []
+    assert set(run.artifact.inputs) == {"pool", "labels", "pseudo", "scores"} and differences(run.artifact.folder) == []
     pd.testing.assert_frame_equal(partial_trials(job), trials)
     assert job.status().done == job.status().total and job.status().facts["trials_done"] == len(trials)
 
