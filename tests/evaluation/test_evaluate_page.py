@@ -216,7 +216,8 @@ def test_a_stopped_evaluation_keeps_its_numbers_and_goes_on(project, queued):
     assert "30 of 48 trainings are done" in words(app) and "pruning" in html(app).lower()
     app.button(key=f"resume_{job.id}").click().run()
     assert not app.exception and job.status().state == jobs.QUEUED
-    assert "Waiting for its turn" not in " ".join(one.value for one in app.error)
+    (progress,) = app.get("progress")
+    assert progress.proto.text == "Waiting for its turn: another run uses the same device." and not app.error
 
 
 def test_the_plot_spans_the_planned_ratios_while_only_one_has_results(project):
