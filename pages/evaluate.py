@@ -7,7 +7,7 @@ import streamlit as st
 from pages.parts import budget_study, evaluation_form, evaluation_history, evaluation_live, evaluation_result
 from pages.parts import project as projects
 from pages.parts.text import literal
-from semiprune_core import evaluation, evaluation_runs, jobs, studies
+from semiprune_core import evaluation, evaluation_runs, freshness, jobs, studies
 from semiprune_core.line import BY_KEY
 
 
@@ -26,6 +26,8 @@ def main() -> None:
         shown = evaluation_history.choose(done)
         with st.container(border=True):
             st.markdown(f"**{literal(shown.id)}** :gray[{literal(shown.name)}]")
+            if shown.artifact is not None and (before := freshness.evaluated_before(project, shown.artifact)):
+                st.info(literal(before, 400), icon=":material/update:")
             evaluation_result.show(project, shown, key=f"shown_{shown.id}")
     studied = budget_study.finished(project)
     if studied:

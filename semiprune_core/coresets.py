@@ -34,6 +34,8 @@ from semiprune_core.workspace import Project
 
 RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
 """The paper's pruning ratios."""
+SAME_BUDGET_RATIOS = (0.4, 0.6, 0.7, 0.8)
+"""The paper's where people's labels count: budgets of 60, 40, 30 and 20%."""
 OPTIONS = ("class_balanced", "keep_human", "same_annotation_budget", "min_per_class", "drop_duplicates")
 KNOBS = ("cutoff", "c_d", "score", "keep", "n_bins")
 """The selectors' knobs that a person may set; a selector takes those it has."""

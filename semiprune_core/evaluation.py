@@ -387,40 +387,11 @@ def trial_table(found: Iterable[tuple[Trial, Mapping[str, Any]]]) -> pd.DataFram
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def summary(trials: pd.DataFrame) -> list[dict[str, Any]]:
-    """Mean and deviation over the seeds for each method and ratio, and the paired difference to Random.
-
-    Accuracies are in [0, 1]; the deviation of one seed and a difference without Random are None.
-    """
-    found = []
-    chance = trials[trials["method"] == RANDOM].set_index(["pruning_ratio", "seed"])["test_accuracy"]
-    for (method, ratio), rows in trials.groupby(["method", "pruning_ratio"], sort=False):
-        values = rows["test_accuracy"]
-        pairs = [
-            row.test_accuracy - chance[ratio, row.seed]
-            for row in rows.itertuples()
-            if (ratio, row.seed) in chance.index
-        ]
-        found.append(
-            {
-                "method": method,
-                "pruning_ratio": float(ratio),
-                "n_seeds": len(rows),
-                "mean": float(values.mean()),
-                "deviation": float(values.std(ddof=1)) if len(rows) > 1 else None,
-                "difference_to_random": float(np.mean(pairs)) if pairs and method != RANDOM else None,
-                "difference_deviation": float(np.std(pairs, ddof=1)) if len(pairs) > 1 and method != RANDOM else None,
-                "minutes": round(float(rows["minutes"].sum()), 3),
-            }
-        )
-    return sorted(found, key=lambda row: row["pruning_ratio"])
-
-
 def write_evaluation(
     project: Project, job: jobs.Job, *, facts: Mapping[str, Any], stopped: bool, device: str
 ) -> EvaluationRun:
     """Keep the trials of a job's book as an ``evaluation`` artifact."""
-    inputs = {role: value for role, value in job.pins.items() if role in ("pool", "pseudo", "scores")}
+    inputs = {role: value for role, value in job.pins.items() if role in ("pool", "labels", "pseudo", "scores")}
     table = partial_trials(job)
     with project.draft(ARTIFACT, settings=dict(job.settings), inputs=inputs) as draft:
         draft.device = device

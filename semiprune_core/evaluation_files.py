@@ -1,4 +1,4 @@
-"""An evaluation as tables for others: CSV of trials and of means, LaTeX, and HTML for the page."""
+"""An evaluation as tables for others: CSV of trials and of means, plain text, LaTeX, and HTML for the page."""
 
 from __future__ import annotations
 
@@ -49,6 +49,44 @@ def _csv(table: pd.DataFrame) -> str:
         if not pd.api.types.is_numeric_dtype(safe[name]):
             safe[name] = [safe_cell(str(value)) if pd.notna(value) else "" for value in safe[name]]
     return safe.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+
+
+# --- plain text ----------------------------------------------------------------------------------------------------
+
+TEXT_NOTE = (
+    "Difference to Random in percentage points, paired by seed, ± half its 95% interval. Minutes of one training."
+)
+
+
+def text_table(view: EvaluationView) -> str:
+    """One line per method and ratio for a terminal, full data first, then ratio by ratio; "–" where it is not known."""
+    cells = [view.full] if view.full else []
+    known = [view.cell(method, ratio) for ratio in view.ratios for method in view.methods]
+    cells += [cell for cell in known if cell is not None]
+    rows = [("Method", view.axis, "Mean", "SD", "To Random", "Minutes")]
+    rows += [
+        (
+            shown(view.title(cell.method), 60),
+            percent(cell.pruning_ratio) if cell is not view.full else "–",
+            f"{cell.shown:.1f}%",
+            points(cell.sd) if cell.sd is not None else "–",
+            _signed(cell),
+            f"{cell.minutes:.1f}",
+        )
+        for cell in cells
+    ]
+    first, *others = [max(map(len, column)) for column in zip(*rows)]
+    lines = [
+        "  ".join([row[0].ljust(first), *(text.rjust(width) for text, width in zip(row[1:], others))]) for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def _signed(cell: Cell) -> str:
+    found = cell.difference
+    if found is None:
+        return "–"
+    return f"{100 * found.mean:+.1f}" + (f" ± {points(found.half)}" if found.half is not None else "")
 
 
 # --- LaTeX ---------------------------------------------------------------------------------------------------------

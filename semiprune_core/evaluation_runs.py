@@ -187,6 +187,11 @@ class Evaluation:
         return ", ".join(part for part in (said, full) if part)
 
     @property
+    def truth(self) -> str:
+        """The kind of labels that coresets are trained with."""
+        return str(self.facts.get("truth") or self.asked.get("truth") or "")
+
+    @property
     def same_annotation_budget(self) -> bool:
         return bool(self.asked.get("same_annotation_budget"))
 

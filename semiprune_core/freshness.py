@@ -3,7 +3,8 @@
 Every artifact names what it was made from by content hash. One is out of date when the labels or the pool it names are
 not the present ones, or when it stands on an artifact that is out of date or that a newer one has replaced. Of
 trajectories and scores there may be several of the same age: other seeds, or other score settings on the same
-trajectories, replace nothing. ``refresh`` brings up to date what is found here.
+trajectories, replace nothing. ``refresh`` brings up to date what is found here. An evaluation is not made again by
+itself, it takes too long: ``evaluated_before`` says what has changed since.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from semiprune_core.artifacts import Artifact
+from semiprune_core.evaluation import BY_PEOPLE
 from semiprune_core.labeling import open_store
+from semiprune_core.methods import METHODS
 from semiprune_core.pool import Pool
+from semiprune_core.trials import FULL
 from semiprune_core.workspace import Project
 
 LINE = ("pseudo", "trajectory", "scores", "coreset")
@@ -71,3 +75,51 @@ def out_of_date(project: Project, pool: Pool | None = None) -> list[Stale]:
 
 def _is_current(artifact: Artifact, newest: Artifact) -> bool:
     return artifact == newest or (artifact.kind in VARIANTS and artifact.inputs == newest.inputs)
+
+
+def evaluated_before(project: Project, evaluation: Artifact, pool: Pool | None = None) -> str:
+    """What has changed since an evaluation was made, in one sentence; empty where it is about the present state."""
+    changes = _changes(project, evaluation, pool)
+    if not changes:
+        return ""
+    scored = _uses(evaluation)["scores"]
+    stale = {one.artifact.kind for one in out_of_date(project, pool)}
+    first = "bring the scores up to date and " if scored and "scores" in stale else ""
+    goal = "scores" if scored else "images and labels"
+    return (
+        f"{evaluation.id} was made before {' and '.join(changes)}: {first}evaluate again to compare with the present "
+        f"{goal}."
+    )
+
+
+def _changes(project: Project, evaluation: Artifact, pool: Pool | None) -> list[str]:
+    """Inputs that are others by now; those that no number of the evaluation depends on are left aside."""
+    made_from = {role: value for role, value in evaluation.inputs.items() if _uses(evaluation).get(role)}
+    found = []
+    if made_from.get("pool", "") not in ("", (pool or project.pool()).hash):
+        found.append("the pool changed")
+    if "labels" in made_from and made_from["labels"] != open_store(project).snapshot().hash:
+        found.append("people's labels changed")
+    for kind, words in (("scores", "were"), ("pseudo", "was")):
+        newest = project.latest(kind)
+        if newest is None or kind not in made_from:
+            continue
+        mine = next((one for one in project.artifacts(kind) if one.hash == made_from[kind]), None)
+        if mine is None or not _is_current(mine, newest):
+            found.append(f"{newest.id} {words} made")
+            break  # scores follow from pseudo-labels: one of the two says it
+    return found
+
+
+def _uses(evaluation: Artifact) -> dict[str, bool]:
+    """For each input of an evaluation whether its numbers depend on it. Unknown methods may depend on everything."""
+    truth = evaluation.facts.get("truth")
+    methods = [method for method in evaluation.facts["methods"] if method != FULL]
+    looks = any(method not in METHODS or METHODS[method].evidence == "scores" for method in methods)
+    learns = any(method not in METHODS or METHODS[method].labels_from in BY_PEOPLE for method in methods)
+    return {
+        "pool": True,
+        "labels": learns or truth in ("human", "pseudo"),
+        "pseudo": looks or truth == "pseudo",
+        "scores": looks,
+    }

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import semiprune_core
+from semiprune_core.learning.presets import PAPER_SUPERVISED, supervised_preset
 from semiprune_core.workspace import Project
 
 RESULTS = Path(semiprune_core.__file__).resolve().parent.parent / "assets" / "paper_results.csv"
@@ -120,9 +121,19 @@ def _variant_of(source: Mapping[str, Any]) -> str | None:
 
 
 def paper_numbers(
-    project: Project, titles: Mapping[str, str], *, same_annotation_budget: bool = False
+    project: Project,
+    titles: Mapping[str, str],
+    *,
+    preset: str,
+    truth: str,
+    epochs: int | None = None,
+    same_annotation_budget: bool = False,
 ) -> PaperNumbers | None:
-    """The paper's numbers for this pool and these methods (``titles`` by method name); None for another pool."""
+    """The paper's numbers for this pool and these methods (``titles`` by method name); None for another pool.
+
+    ``preset``, ``epochs`` (None: the preset's) and ``truth`` are what coresets were trained with here; its note says
+    whether the numbers can be compared.
+    """
     name = data_set_of(project)
     if name is None:
         return None
@@ -137,7 +148,7 @@ def paper_numbers(
             by_cell |= {(method, ratio): value for method in _same_methods(row, titles)}
     if not by_cell:
         return None
-    return PaperNumbers(name, title_of(name), by_cell, full, _note(project, name))
+    return PaperNumbers(name, title_of(name), by_cell, full, _note(project, name, preset, truth, epochs))
 
 
 def _same_methods(row: Mapping[str, str], titles: Mapping[str, str]) -> list[str]:
@@ -146,10 +157,14 @@ def _same_methods(row: Mapping[str, str], titles: Mapping[str, str]) -> list[str
     return [method for method, title in titles.items() if method in names or _word(title) == _word(row["title"])]
 
 
+def _base(name: str) -> str:
+    """The data set that a variant of the paper's tables was made from, as its preset is called."""
+    return max((one for one in PAPER_SUPERVISED if name.startswith(one)), key=len)
+
+
 def _known(name: str) -> KnownSet:
     back = {theirs: ours for ours, theirs in NAMED.items()}
-    base = max((one for one in [*KNOWN, *back] if name.startswith(one)), key=len)
-    return KNOWN[back.get(base, base)]
+    return KNOWN[back.get(_base(name), _base(name))]
 
 
 def title_of(name: str) -> str:
@@ -160,11 +175,21 @@ def title_of(name: str) -> str:
     return f"{title}, long-tailed ({name.rpartition('-')[2]})" if "-lt-" in name else title
 
 
-def _note(project: Project, name: str) -> str:
+def _note(project: Project, name: str, preset: str, truth: str, epochs: int | None) -> str:
     known, n = _known(name), len(project.pool())
     said = f"The paper's numbers for {title_of(name)}, means of three or five runs."
+    differs = []
     if known.n_images and "-lt-" not in name and n < 0.99 * known.n_images:
-        said += f" Its pool has {known.n_images:,} images, this one {n:,}: compare the order, not the numbers."
-    else:
-        said += " Its networks and training length are those of the paper's presets."
-    return said
+        differs.append(f"Its pool has {known.n_images:,} images, this one {n:,}")
+    theirs = f"paper:{_base(name)}"
+    usual = supervised_preset(theirs).epochs
+    if preset != theirs:
+        differs.append(f"coresets were trained on here with the preset {preset}, not with {theirs}")
+    elif epochs not in (None, usual):
+        differs.append(f"coresets were trained on here for {epochs} epochs, not for the {usual} of {theirs}")
+    if truth == "pseudo":
+        differs.append("coresets had pseudo-labels here, true labels there")
+    if not differs:
+        return f"{said} Coresets were trained on here as there, with the preset {preset} and true labels."
+    reasons = "; ".join(differs)
+    return f"{said} {reasons[0].upper()}{reasons[1:]}: compare the order, not the numbers."

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from semiprune_core import cli, jobs
+from semiprune_core import cli, evaluation_runs, jobs
+from semiprune_core.evaluation import EvaluationRun
+from semiprune_core.studies import BudgetSettings, StudyRun, budget_view, submit_budget_study
 from tests.scored_projects import make_pool, make_scored
 
 
@@ -29,6 +31,12 @@ def scored(workspace, tmp_path):
     yield project
     for job in jobs.list_jobs(project):
         job.kill()
+
+
+@pytest.fixture
+def queued(monkeypatch):
+    """Jobs stay in their queue."""
+    monkeypatch.setattr("semiprune_core.jobs.supervise", lambda workspace: None)
 
 
 def test_search_ends_in_values_that_select_uses(run, scored):
@@ -79,12 +87,40 @@ def test_what_is_missing_is_named(run, workspace, tmp_path):
     assert code == 1 and said["code"] == "MISSING_STEP"
 
 
-def test_evaluate_ends_in_a_table_with_differences(run, scored):
-    words = ("--methods", "semi_aum_cutoff,random", "--ratios", "0.5", "--seeds", "1", "--epochs", "1")
-    code, said = run("evaluate", scored.name, *words, "--device", "cpu", "--no-full-data")
+EVALUATE = ("--methods", "semi_aum_cutoff,random", "--ratios", "0.5", "--epochs", "1", "--device", "cpu")
+
+
+def test_evaluate_ends_in_the_sentence_and_numbers_of_the_page(run, scored):
+    code, said = run("evaluate", scored.name, *EVALUATE, "--seeds", "2", "--no-full-data")
     assert code == 0 and said["artifact"] == "evaluation-0001" and said["test"] == "held out"
-    assert [row["method"] for row in said["table"]] == ["semi_aum_cutoff", "random"]
-    assert -1 <= said["table"][0]["difference_to_random"] <= 1
+    seen = evaluation_runs.finished(scored)[0].view()
+    assert said["sentence"] == seen.sentence() and "(2 seeds)" in said["sentence"]
+    chance, mine = said["table"]
+    assert (chance["method"], mine["method"]) == ("random", "semi_aum_cutoff")
+    trials = EvaluationRun(scored.latest("evaluation")).trials().set_index(["method", "seed"])["test_accuracy"]
+    each = (trials["semi_aum_cutoff"] - trials["random"]).to_numpy()  # (2,) one per seed
+    assert mine["difference_to_random"] == pytest.approx(each.mean()) and mine["n_common_seeds"] == 2
+    half = 12.7062 * each.std(ddof=1) / 2**0.5  # t(0.975, 1) from a table
+    assert mine["difference_half_interval_95"] == pytest.approx(half, rel=1e-4)
+    assert mine["mean_accuracy"] == pytest.approx(trials["semi_aum_cutoff"].mean()) and mine["sd"] is not None
+    assert chance["difference_to_random"] is None and mine["minutes_per_training"] > 0
+
+
+def test_evaluate_says_the_sentence_first_and_then_a_table(scored, capsys):
+    assert cli.main(["evaluate", scored.name, *EVALUATE, "--seeds", "1"]) == 0
+    sentence, _, head, full, chance, mine, *rest = capsys.readouterr().out.splitlines()
+    assert sentence == evaluation_runs.finished(scored)[0].view().sentence() and "from one seed" in sentence
+    assert head.split() == ["Method", "Pruning", "ratio", "Mean", "SD", "To", "Random", "Minutes"]
+    assert full.startswith("Full data") and chance.startswith("Random") and mine.startswith("Semi-AUM+Cutoff")
+    assert "50%" in mine and len({len(line) for line in (head, full, chance, mine)}) == 1
+    assert "± half its 95% interval" in rest[0] and rest[-1].startswith("evaluation-0001: trained on reference labels.")
+
+
+@pytest.mark.parametrize("words, order", [((), "cheap_first"), (("--order", "as_given"), "as_given")])
+def test_evaluate_takes_the_order_of_its_trainings(run, scored, queued, words, order):
+    code, said = run("evaluate", scored.name, *EVALUATE, *words, "--background")
+    (job,) = jobs.list_jobs(scored, "evaluate")
+    assert code == 0 and job.id == said["job"] and job.settings["order"] == order
 
 
 @pytest.mark.parametrize(
@@ -98,4 +134,83 @@ def test_evaluate_ends_in_a_table_with_differences(run, scored):
 )
 def test_an_impossible_evaluation_is_refused(run, scored, words, code):
     assert run("evaluate", scored.name, *words, "--device", "cpu")[1]["code"] == code
+    assert not jobs.list_jobs(scored)
+
+
+@pytest.mark.parametrize("words", [("--study", "same-annotation-budget"), ("--same-annotation-budget",)])
+def test_the_same_annotation_budget_is_a_study_with_the_papers_budgets(run, scored, queued, words):
+    assert run("evaluate", scored.name, *words, "--device", "cpu", "--background")[0] == 0
+    (job,) = jobs.list_jobs(scored, "evaluate")
+    assert job.settings["same_annotation_budget"] is True and job.settings["ratios"] == [0.4, 0.6, 0.7, 0.8]
+
+
+def test_a_label_budget_study_is_queued_as_asked(run, scored, queued):
+    words = ("--budgets", "0.2,0.05", "--methods", "random,semi_dual_beta", "--seeds", "2", "--epochs", "3")
+    study = ("--study", "label-budget", "--algorithm", "flexmatch", "--device", "cpu", "--background")
+    code, said = run("evaluate", scored.name, *study, *words)
+    (job,) = jobs.list_jobs(scored, "label_budget")
+    settings = BudgetSettings.from_json(job.settings)
+    assert code == 0 and said["job"] == job.id and settings.budgets == (0.05, 0.2) and settings.seeds == (0, 1)
+    assert settings.methods == ("semi_dual_beta",) and settings.ratios == (0.7, 0.9) and settings.truth == "reference"
+    assert settings.algorithm == "flexmatch" and settings.supervised().epochs == 3
+
+
+@pytest.fixture
+def short_study(monkeypatch):
+    """A label-budget study runs in this process, its semi-supervised training for two steps."""
+    ssl = {"epochs": 1, "steps_per_epoch": 2, "batch_size": 8, "unlabeled_ratio": 1}
+    monkeypatch.setattr(
+        "semiprune_core.commands.evaluating.submit_budget_study",
+        lambda project, settings, device: submit_budget_study(
+            project, settings.replace(ssl=ssl), device=device, immediate=True
+        ),
+    )
+
+
+STUDY = ("--study", "label-budget", "--budgets", "0.02,0.5", "--methods", "semi_aum_cutoff", "--ratios", "0.4,0.5")
+
+
+def test_a_label_budget_study_is_told_as_the_page_tells_it(scored, capsys, run, short_study):
+    words = ("evaluate", scored.name, *STUDY, "--seeds", "1", "--epochs", "2", "--device", "cpu")
+    assert cli.main([*words]) == 0
+    text = capsys.readouterr().out
+    found = StudyRun(scored.latest("study"))
+    for ratio in (0.4, 0.5):
+        view = budget_view(found.trials(), ratio, methods=("semi_aum_cutoff",), budgets=(0.02, 0.5))
+        assert view.sentence() in text
+    assert text.startswith("With 50% of the pool labeled, at 50% pruning, Semi-AUM+Cutoff keeps")
+    assert "2% (1 label) was left out: " in text and "50% (20 labels): pseudo-labels " in text
+    assert text.splitlines()[-1] == "study-0001: trained on reference labels. Tested on 10 images."
+    code, said = run(*words)
+    assert (
+        code == 0
+        and said["artifact"].startswith("study-")
+        and [one["budget"] for one in said["budgets"]] == [0.02, 0.5]
+    )
+    high, low = said["ratios"]
+    assert (high["pruning_ratio"], low["pruning_ratio"]) == (0.5, 0.4) and "at 50% pruning" in high["sentence"]
+    assert {(row["method"], row["label_budget"]) for row in high["table"]} == {
+        ("full", 0.0),
+        ("random", 0.02),
+        ("random", 0.5),
+        ("semi_aum_cutoff", 0.5),
+    }
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("--budgets", "0.1"), "--budgets belongs to --study label-budget"),
+        (("--ssl-preset", "quick"), "--ssl-preset belongs to --study label-budget"),
+        (("--study", "label-budget", "--no-full-data"), "trains on the whole pool too"),
+        (("--study", "label-budget", "--order", "as_given"), "budget by budget"),
+        (("--study", "label-budget", "--budgets", "0.1,1.5"), "budget must be"),
+        (("--study", "label-budget", "--budgets", ","), "budgets must be one or more"),
+        (("--study", "label-budget", "--methods", "random"), "methods must be one or more"),
+        (("--study", "label-budget", "--truth", "pseudo"), "truth must be one of"),
+    ],
+)
+def test_words_that_do_not_fit_the_study_are_refused(run, scored, words, message):
+    code, said = run("evaluate", scored.name, *words, "--device", "cpu")
+    assert code == 1 and message in said["error"] and said["code"] == "INVALID_SETTING"
     assert not jobs.list_jobs(scored)

@@ -7,7 +7,7 @@ import streamlit as st
 from pages.parts import budget_study
 from pages.parts.text import count, duration, literal
 from semiprune_core import jobs
-from semiprune_core.coresets import RATIOS
+from semiprune_core.coresets import RATIOS, SAME_BUDGET_RATIOS
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.evaluation import EvaluationSettings, Ground, submit_evaluation
 from semiprune_core.evaluation_runs import (
@@ -33,8 +33,6 @@ ABOUT = {
     SAME_BUDGET: "Every method gets the same number of labeled images in total: those that were labeled first are in "
     "its coreset and count. Shows whether the first labels were well spent.",
 }
-BUDGET_RATIOS = (0.4, 0.6, 0.7, 0.8)
-"""The paper's budgets of 60, 40, 30 and 20%."""
 MORE_RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 USUAL = (RANDOM, "semi_aum_cutoff", "semi_dual_beta")
 LONG_MINUTES = 8 * 60
@@ -77,7 +75,7 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
     with st.expander("What the methods do and need", icon=":material/help:"):
         for choice in known.values():
             explain(choice)
-    usual = BUDGET_RATIOS if study == SAME_BUDGET else RATIOS
+    usual = SAME_BUDGET_RATIOS if study == SAME_BUDGET else RATIOS
     ratios = st.pills(
         "Pruning ratios",
         MORE_RATIOS,

@@ -41,7 +41,14 @@ def show(project: Project, evaluation: Evaluation, *, key: str) -> None:
         st.caption("The first training has not ended yet. Numbers appear here one training at a time.")
         return
     sentence(view, key=key)
-    paper = paper_numbers(project, evaluation.titles, same_annotation_budget=evaluation.same_annotation_budget)
+    paper = paper_numbers(
+        project,
+        evaluation.titles,
+        preset=evaluation.preset,
+        truth=evaluation.truth,
+        epochs=evaluation.epochs,
+        same_annotation_budget=evaluation.same_annotation_budget,
+    )
     name = file_name(evaluation.id if evaluation.artifact is not None else "evaluation-partial", view)
     band = plot(view, name, key=key)
     table(view, paper, key=key)

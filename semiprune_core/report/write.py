@@ -18,6 +18,7 @@ from semiprune_core.evaluation_plot import svg_plot
 from semiprune_core.evaluation_runs import unranked
 from semiprune_core.evaluation_view import Cell, EvaluationView, view_of
 from semiprune_core.exporting.content import Content, open_content
+from semiprune_core.freshness import evaluated_before
 from semiprune_core.labeling import has_store, open_store
 from semiprune_core.labeling.agreement import agreement
 from semiprune_core.labeling.classes import NEUTRAL, PALETTE
@@ -96,7 +97,7 @@ def build_report(project: Project, progress: Progress | None = None) -> str:
         _map(project, pool, pseudo),
         _scores(contents),
         _coresets(contents, current),
-        _evaluation(project),
+        _evaluation(project, pool),
         _cost(project, contents),
         _settings(project, [content.run for content in _pictured(contents)]),
     )
@@ -133,7 +134,7 @@ def _in_short(
         said.append(f"{len(kept):,} coreset{'s' if len(kept) > 1 else ''} of {sizes} images.")
     view = _evaluated(project)
     if view is not None and view.cells:
-        said.append(view.sentence())
+        said.append(" ".join([view.sentence(), *_evaluated_before(project, pool)]))
     return said
 
 
@@ -341,7 +342,14 @@ def _evaluated(project: Project) -> EvaluationView | None:
     return view_of(EvaluationRun(artifact).trials(), titles=titles, unranked=unranked(list(titles)))
 
 
-def _evaluation(project: Project) -> str:
+def _evaluated_before(project: Project, pool: Pool) -> list[str]:
+    """Where the newest evaluation is about an earlier state, a sentence that says so."""
+    artifact = project.latest("evaluation")
+    said = "" if artifact is None else evaluated_before(project, artifact, pool)
+    return [said] if said else []
+
+
+def _evaluation(project: Project, pool: Pool) -> str:
     artifact, view = project.latest("evaluation"), _evaluated(project)
     if artifact is None or view is None:
         return draw.section("Evaluation", draw.paragraph("No coreset has been trained on and tested yet."))
@@ -360,6 +368,7 @@ def _evaluation(project: Project) -> str:
     words.append(f"Coresets were trained on with {TRUTHS.get(artifact.facts.get('truth'), 'the labels at hand')}.")
     return draw.section(
         "Evaluation",
+        *map(draw.paragraph, _evaluated_before(project, pool)),
         draw.paragraph(view.sentence()),
         f'<figure class="plot">{svg_plot(view, inline=True)}</figure>',
         draw.table(["method", *(f"{ratio:.0%} pruned#" for ratio in view.ratios)], rows, strong=strong),

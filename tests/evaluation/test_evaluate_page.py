@@ -13,9 +13,10 @@ from semiprune_core.evaluation import GROUND, EvaluationSettings, ground_facts, 
 from semiprune_core.evaluation_view import COLUMNS
 from semiprune_core.jobs.job import JobStatus, create
 from semiprune_core.jobs.locks import release
+from semiprune_core.scoring import score_runs
 from semiprune_core.studies import BudgetSettings
 from semiprune_core.trials import BOOK, Trial, TrialBook
-from tests.scored_projects import make_scored
+from tests.scored_projects import add_trajectory, make_scored
 from tests.support.trial_tables import fake_evaluation, fake_trials, table, trial
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
@@ -129,6 +130,16 @@ def test_a_finished_evaluation_is_told_drawn_and_tabled(project):
     assert files == {"Trials CSV", "Means CSV", "LaTeX", "SVG"}
 
 
+def test_an_evaluation_of_earlier_scores_says_so_above_its_result(project, tmp_path):
+    fake_evaluation(project, inputs={"scores": project.latest("scores").hash})
+    assert not [one for one in opened(project).info if "was made before" in one.value]
+    score_runs(project, [add_trajectory(project, tmp_path, seed=1)])
+    (said,) = [one.value.replace("\\", "") for one in opened(project).info if "was made before" in one.value]
+    assert said == (
+        "evaluation-0001 was made before scores-0002 were made: evaluate again to compare with the present scores."
+    )
+
+
 def test_an_earlier_evaluation_gives_the_time_of_a_new_one(project):
     fake_evaluation(project)
     assert metric(opened(project), "Takes about") != "not known"
@@ -205,7 +216,8 @@ def test_a_stopped_evaluation_keeps_its_numbers_and_goes_on(project, queued):
     assert "30 of 48 trainings are done" in words(app) and "pruning" in html(app).lower()
     app.button(key=f"resume_{job.id}").click().run()
     assert not app.exception and job.status().state == jobs.QUEUED
-    assert "Waiting for its turn" not in " ".join(one.value for one in app.error)
+    (progress,) = app.get("progress")
+    assert progress.proto.text == "Waiting for its turn: another run uses the same device." and not app.error
 
 
 def test_the_plot_spans_the_planned_ratios_while_only_one_has_results(project):

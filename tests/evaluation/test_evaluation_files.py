@@ -1,4 +1,4 @@
-"""CSV, LaTeX, HTML and SVG of an evaluation."""
+"""CSV, plain text, LaTeX, HTML and SVG of an evaluation."""
 
 import io
 import xml.etree.ElementTree as ElementTree
@@ -6,7 +6,15 @@ import xml.etree.ElementTree as ElementTree
 import pandas as pd
 import pytest
 
-from semiprune_core.evaluation_files import described, html_table, latex_table, latex_text, summary_csv, trials_csv
+from semiprune_core.evaluation_files import (
+    described,
+    html_table,
+    latex_table,
+    latex_text,
+    summary_csv,
+    text_table,
+    trials_csv,
+)
 from semiprune_core.evaluation_plot import nice_ticks, svg_plot
 from semiprune_core.evaluation_view import COLUMNS, view_of
 from tests.support.trial_tables import TITLES, fake_trials, table, trial
@@ -77,6 +85,28 @@ def test_csv_reads_back_and_runs_nothing():
     means = pd.read_csv(io.StringIO(summary_csv(small({"a": "@cmd"}))))
     assert means.loc[means["method"] == "a", "title"].tolist() == ["'@cmd"]
     assert means.loc[means["method"] == "a", "difference_to_random"].tolist() == pytest.approx([0.09])
+
+
+def test_plain_text_is_read_ratio_by_ratio_with_half_the_interval():
+    view = view_of(
+        table(
+            ("full", 0.0, 0, 0.9),
+            *[
+                (name, ratio, seed, 0.5 + up * (1 + seed))
+                for name, up in (("a", 0.01), ("random", 0.0))
+                for ratio in (0.9, 0.5)
+                for seed in (0, 1)
+            ],
+            ("b", 0.9, 5, 0.4),
+        ),
+        titles={"a": "A\x1b[2J"},
+    )
+    head, *lines = text_table(view).splitlines()
+    assert head.split() == ["Method", "Pruning", "ratio", "Mean", "SD", "To", "Random", "Minutes"]
+    assert [line.split()[1] for line in lines if not line.startswith("Full")] == ["50%"] * 2 + ["90%"] * 3
+    assert lines[0].split() == ["Full", "data", "–", "90.0%", "–", "–", "1.0"]
+    assert lines[2].split()[1:] == ["50%", "51.5%", "0.7", "+1.5", "±", "6.4", "1.0"]  # 12.706 x 0.5 points
+    assert lines[-1].split() == ["b", "90%", "40.0%", "–", "–", "1.0"] and "\x1b" not in lines[2]
 
 
 def test_html_shows_names_as_text_only():

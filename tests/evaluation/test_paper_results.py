@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from semiprune_core import paper_results
-from semiprune_core.paper_results import CIFAR10, data_set_of, paper_numbers
+from semiprune_core.paper_results import CIFAR10, data_set_of
 from semiprune_core.sources.base import SourceSpec
 from tests.support.trial_tables import TITLES
 
@@ -37,6 +37,10 @@ class FakeProject:
 
 def torchvision(name, *variants):
     return SourceSpec("torchvision", name, {}, variants)
+
+
+def paper_numbers(project, titles, *, preset="quick", truth="reference", **options):
+    return paper_results.paper_numbers(project, titles, preset=preset, truth=truth, **options)
 
 
 HUNDRED = tuple(f"c{number}" for number in range(100))
@@ -101,6 +105,39 @@ def test_a_part_of_a_data_set_is_said_to_be_one():
     part = FakeProject(SourceSpec("npz", "x.npz"), classes=CIFAR10, n=12_000)
     assert "has 50,000 images, this one 12,000" in paper_numbers(part, TITLES).note
     assert "this one" not in paper_numbers(FakeProject(torchvision("CIFAR10")), TITLES).note
+
+
+@pytest.mark.parametrize(
+    "source, preset, words",
+    [
+        (torchvision("CIFAR10"), "paper:cifar10", "with the preset paper:cifar10 and true labels."),
+        (torchvision("CIFAR100", {"name": "longtail"}), "paper:cifar100", "preset paper:cifar100 and true labels."),
+        (torchvision("ImageNet"), "paper:imagenet1k", "preset paper:imagenet1k and true labels."),
+        (
+            torchvision("CIFAR10"),
+            "quick",
+            "Coresets were trained on here with the preset quick, not with paper:cifar10: compare the order, not the "
+            "numbers.",
+        ),
+        (torchvision("CIFAR10"), "paper:cifar100", "with the preset paper:cifar100, not with paper:cifar10: compare"),
+    ],
+)
+def test_numbers_compare_only_where_coresets_were_trained_on_as_in_the_paper(source, preset, words):
+    note = paper_numbers(FakeProject(source, n=2_000_000), TITLES, preset=preset).note
+    assert words in note
+    assert ("compare the order, not the numbers" in note) == ("not with" in words)
+
+
+def test_other_labels_and_other_lengths_are_named_too():
+    whole = FakeProject(torchvision("CIFAR10"))
+    note = paper_numbers(whole, TITLES, preset="paper:cifar10", truth="pseudo").note
+    assert note.endswith("Coresets had pseudo-labels here, true labels there: compare the order, not the numbers.")
+    note = paper_numbers(whole, TITLES, preset="paper:cifar10", epochs=5).note
+    assert "here for 5 epochs, not for the 200 of paper:cifar10: compare the order" in note
+    assert "compare the order" not in paper_numbers(whole, TITLES, preset="paper:cifar10", epochs=200).note
+    both = paper_numbers(FakeProject(torchvision("CIFAR10"), n=12_000), TITLES, truth="pseudo").note
+    assert "this one 12,000; coresets were trained on here with the preset quick" in both and "pseudo-labels" in both
+    assert len(both) < 400  # as much as the page shows
 
 
 def test_the_numbers_are_whole():

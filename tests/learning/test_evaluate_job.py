@@ -21,7 +21,6 @@ from semiprune_core.evaluation import (
     partial_trials,
     planned_trials,
     submit_evaluation,
-    summary,
 )
 from semiprune_core.evaluation_runs import finished
 from semiprune_core.jobs.context import JobContext
@@ -87,7 +86,7 @@ def test_the_table_has_every_cell_and_the_agreed_columns(project, quick):
     assert facts["truth"] == "reference" and facts["test"] == "split" and not facts["stopped"]
     assert (facts["n_pool"], facts["n_test"], facts["class_names"]) == (60, 20, ["0", "1", "2"])
     assert facts["methods"]["full"] == "Full data" and set(facts["evidence_minutes"]) == {"semi_aum_cutoff", "random"}
-    assert set(run.artifact.inputs) == {"pool", "pseudo", "scores"} and differences(run.artifact.folder) == []
+    assert set(run.artifact.inputs) == {"pool", "labels", "pseudo", "scores"} and differences(run.artifact.folder) == []
     pd.testing.assert_frame_equal(partial_trials(job), trials)
     assert job.status().done == job.status().total and job.status().facts["trials_done"] == len(trials)
 
@@ -317,17 +316,6 @@ def test_methods_whose_scores_are_missing_are_refused_and_others_are_not(workspa
     with pytest.raises(MissingStepError, match="no scores yet"):
         submit_evaluation(project, EvaluationSettings(**SHORT), device="cpu")
     submit_evaluation(project, EvaluationSettings(**{**SHORT, "methods": ("random",), "ratios": (0.5,)}), device="cpu")
-
-
-def test_the_summary_pairs_differences_over_seeds():
-    rows = [("random", 0.5, s, 5, 10, r, r / 10, 1.0, "{}", "") for s, r in ((0, 5), (1, 7))]
-    rows += [("semi_aum_cutoff", 0.5, s, 5, 10, r, r / 10, 1.0, "{}", "") for s, r in ((0, 6), (1, 9))]
-    rows += [("full", 0.0, 0, 5, 10, 9, 0.9, 1.0, "{}", "")]
-    full, chance, mine = summary(pd.DataFrame(rows, columns=list(COLUMNS)))
-    assert full["method"] == "full" and full["deviation"] is None and full["difference_to_random"] is None
-    assert chance["mean"] == pytest.approx(0.6) and chance["difference_to_random"] is None
-    assert mine["difference_to_random"] == pytest.approx(0.15)
-    assert mine["difference_deviation"] == pytest.approx(np.std([0.1, 0.2], ddof=1))
 
 
 def test_a_real_evaluation_learns_something(project):

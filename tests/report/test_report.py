@@ -12,9 +12,10 @@ from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.embeddings.maps import MapSettings
 from semiprune_core.report import build_report, write_report
 from semiprune_core.results import PseudoRun
+from semiprune_core.scoring import score_runs
 from semiprune_core.workspace import Workspace
-from tests.scored_projects import make_pool, make_scored
-from tests.support.trial_tables import table
+from tests.scored_projects import add_trajectory, make_pool, make_scored
+from tests.support.trial_tables import fake_evaluation, table
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
@@ -179,6 +180,13 @@ def test_the_evaluation_is_a_table_with_the_best_in_bold(project):
     assert "81.0% ± 1.4" in page and "<b>81.0%" not in page
     assert "All images: 91.0% ± 1.4." in page and "their reference labels" in page
     assert "At 90% pruning Semi-AUM+Cutoff keeps 66% of full accuracy, 10.0 points below random, from one seed" in page
+
+
+def test_an_evaluation_of_earlier_scores_is_said_to_be_one(project, tmp_path):
+    fake_evaluation(project, inputs={"scores": project.latest("scores").hash})
+    assert "was made before" not in build_report(project)
+    score_runs(project, [add_trajectory(project, tmp_path, seed=1)])
+    assert build_report(project).count("evaluation-0001 was made before scores-0002 were made") == 2  # and in short
 
 
 def test_an_evaluation_of_nothing_but_the_full_data_is_no_error(project):

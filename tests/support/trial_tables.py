@@ -41,8 +41,8 @@ def fake_trials(methods=tuple(TITLES), ratios=(0.3, 0.5, 0.7, 0.8, 0.9), n_seeds
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def fake_evaluation(project, trials=None, *, titles=None, truth="reference", test="split", **settings):
-    """A finished evaluation that never ran."""
+def fake_evaluation(project, trials=None, *, titles=None, truth="reference", test="split", inputs=None, **settings):
+    """A finished evaluation that never ran; ``inputs`` beside the pool."""
     trials = fake_trials() if trials is None else trials
     methods = tuple(dict.fromkeys(trials["method"]))
     asked = {
@@ -53,7 +53,7 @@ def fake_evaluation(project, trials=None, *, titles=None, truth="reference", tes
         **settings,
     }
     pool = project.pool()
-    with project.draft("evaluation", settings=asked, inputs={"pool": pool.hash}) as draft:
+    with project.draft("evaluation", settings=asked, inputs={"pool": pool.hash, **(inputs or {})}) as draft:
         trials.to_parquet(draft.path("trials.parquet"))
         draft.facts.update(
             class_names=list(pool.class_names),
