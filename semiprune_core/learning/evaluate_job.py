@@ -29,6 +29,7 @@ from semiprune_core.evaluation import (
 )
 from semiprune_core.evidence import EvidenceRequest, evidence_for
 from semiprune_core.jobs import JOB_KINDS, JobContext
+from semiprune_core.labeling.settled import LabelsSnapshot
 from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.dynamics_job import labeled_tests
 from semiprune_core.learning.trainer import digest
@@ -62,7 +63,7 @@ def run(context: JobContext) -> dict[str, Any]:
     trials = planned_trials(settings, dataclasses.replace(basis, n_images=len(ground.chosen_from)))
     bench = _workbench(context, settings, ground, pool, trials)
     files.write_json(context.folder / GROUND, ground_facts(settings, ground, len(pool)))
-    choice = Choice(context, settings, ground, scores, pool, bench)
+    choice = Choice(context, settings, ground, scores, snapshot, bench)
     for trial in trials:  # what cannot be had is known before the first training
         if trial.method != FULL and trial not in bench.book:
             choice.evidence(trial)
@@ -172,10 +173,10 @@ class Choice:
         settings: EvaluationSettings,
         ground: Ground,
         scores: ScoreRun | None,
-        pool: Pool,
+        snapshot: LabelsSnapshot,
         bench: Workbench,
     ) -> None:
-        self.context, self.settings, self.ground, self.pool, self.bench = context, settings, ground, pool, bench
+        self.context, self.settings, self.snapshot, self.bench = context, settings, snapshot, bench
         self.scores, self.among = scores, ground.chosen_from
         self._evidence: dict[str, Evidence] = {}
 
@@ -222,6 +223,7 @@ class Choice:
             device=self.bench.device,
             settings=asked,
             folder=self.context.folder / "evidence",
+            labels=self.snapshot,
         )
         return evidence_for(trial.method, request)
 

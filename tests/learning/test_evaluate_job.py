@@ -32,10 +32,13 @@ from semiprune_core.scoring import with_settings
 from semiprune_core.selection import Basis, default_knobs
 from tests.learning.projects import label
 from tests.scored_projects import add_pseudo, make_pool, make_scored
+from tests.support.pseudo_runs import label_share
 from tests.test_search import GOOD, keep, table
 
 METHODS = ("full", "semi_aum_cutoff", "random")
 SHORT = {"methods": METHODS, "ratios": (0.5, 0.8), "seeds": (0, 1), "epochs": 3}
+BRIEFLY = {"encoder": "pixels", "training": {"epochs": 3, "batch_size": 32}, "window": 2}
+"""Evidence of a baseline in a second."""
 
 
 @pytest.fixture
@@ -211,6 +214,28 @@ def test_labels_that_people_change_later_do_not_slip_in(workspace, tmp_path, qui
     evaluate_job.run(JobContext(job))
     np.testing.assert_array_equal(quick[0]["labels"], before.labels[before.chosen_from])
     assert ground_of(project).labels.sum() > before.labels.sum()
+
+
+def stopped_in_its_second_trial(project, quick, monkeypatch, **changes):
+    job = submit_evaluation(project, EvaluationSettings(**{**SHORT, **changes}), device="cpu")
+    with monkeypatch.context() as patch:
+        patch.setattr(JobContext, "should_stop", lambda self: len(quick) > 1)
+        with pytest.raises(Stopped):
+            evaluate_job.run(JobContext(job))
+    assert len(partial_trials(job)) == 1
+    return job
+
+
+def test_labels_given_after_a_stop_do_not_slip_into_what_a_baseline_looks_at(project, quick, monkeypatch):
+    label_share(project, 0.4)
+    asked = {"methods": ("extrapolation_knn",), "ratios": (0.5,), "evidence": BRIEFLY}
+    job = stopped_in_its_second_trial(project, quick, monkeypatch, **asked)
+    label_share(project, 0.2, seed=5)
+    evaluate_job.run(JobContext(job))
+    first, last = quick[0]["images"], quick[-1]["images"]
+    np.testing.assert_array_equal(first, last)  # this method chooses the same coreset with every seed
+    done(evaluate(project, **{**asked, "seeds": (2,)}))
+    assert not np.array_equal(quick[-1]["images"], first), "a new evaluation looks at the new labels"
 
 
 def test_same_annotation_budget_keeps_human_labels_where_a_method_used_them(project, quick):
