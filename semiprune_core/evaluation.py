@@ -166,7 +166,7 @@ def ground_of(
     ``snapshot`` and ``pseudo`` are the people's labels and the pseudo-labels to use instead of the present ones.
     """
     pool = pool or project.pool()
-    snapshot = snapshot or open_store(project).snapshot()
+    snapshot = open_store(project).snapshot() if snapshot is None else snapshot  # one without labels is one, too
     kind, labels, names = _truth(project, truth, pool, snapshot, pseudo)
     if len(names) < 2:
         raise InvalidDataError(f"An evaluation needs at least two classes, there are {len(names)}.")

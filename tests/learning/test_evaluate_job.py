@@ -25,6 +25,7 @@ from semiprune_core.evaluation import (
 )
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
+from semiprune_core.labeling import open_store
 from semiprune_core.learning import evaluate_job, trial_run
 from semiprune_core.progress import Stopped
 from semiprune_core.results import latest_scores
@@ -236,6 +237,15 @@ def test_labels_given_after_a_stop_do_not_slip_into_what_a_baseline_looks_at(pro
     np.testing.assert_array_equal(first, last)  # this method chooses the same coreset with every seed
     done(evaluate(project, **{**asked, "seeds": (2,)}))
     assert not np.array_equal(quick[-1]["images"], first), "a new evaluation looks at the new labels"
+
+
+def test_labels_given_later_are_no_truth_of_an_evaluation_that_was_queued_without_any(workspace, tmp_path):
+    project = make_pool(workspace, tmp_path, n=24, n_classes=3)
+    add_pseudo(project)
+    nobody, truth = open_store(project).snapshot(), project.pool().reference_labels
+    label(project, {position: str((truth[position] + 1) % 3) for position in range(6)})
+    np.testing.assert_array_equal(ground_of(project, "pseudo", snapshot=nobody).held_labels, truth)
+    assert (ground_of(project, "pseudo").held_labels != truth).sum() == 6
 
 
 def test_same_annotation_budget_keeps_human_labels_where_a_method_used_them(project, quick):
