@@ -46,6 +46,8 @@ from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
 
 SAME = "same.json"
 """In a job's own folder: the hash of what its results stand on."""
+CHOSEN_BY = "chosen_by.json"
+"""In a job's own folder: the hash of what each method chose its coresets by."""
 
 
 @JOB_KINDS.register(KIND, title="Evaluate")
@@ -201,6 +203,7 @@ class Choice:
         if key not in self._evidence:
             started = time.monotonic()
             found = self._asked(trial)
+            self._check_same(key, trial.method, found)
             self._note(trial.method, (time.monotonic() - started) / 60)
             if self.settings.same_annotation_budget:
                 found = dataclasses.replace(found, human_mask=self._human())
@@ -226,6 +229,20 @@ class Choice:
             labels=self.snapshot,
         )
         return evidence_for(trial.method, request)
+
+    def _check_same(self, key: str, method: str, found: Evidence) -> None:
+        """Refuse evidence that is another one than earlier coresets of this job were chosen by."""
+        columns = {**found.scores, "mean_prob": found.mean_prob}
+        mine = files.sha256_json({name: digest(column) for name, column in columns.items() if column is not None})
+        path = self.context.folder / CHOSEN_BY
+        known = dict(files.read_json(path)) if path.is_file() else {}
+        if known.setdefault(key, mine) != mine:
+            raise ConflictError(
+                f"What {METHODS.title(method)} looks at is not what this evaluation began with: a dynamics run, "
+                "pseudo-labels or an encoder came in between. Start a new one.",
+                code="PINS_CHANGED",
+            )
+        files.write_json(path, known)
 
     def _human(self) -> BoolArray:
         """(N,) the images whose labels were paid for before anything was chosen."""

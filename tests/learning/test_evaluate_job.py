@@ -11,7 +11,7 @@ import pytest
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import differences
 from semiprune_core.coresets import CoresetRequest, build_coreset
-from semiprune_core.errors import InvalidSettingError, MissingStepError, UnknownNameError
+from semiprune_core.errors import ConflictError, InvalidSettingError, MissingStepError, UnknownNameError
 from semiprune_core.evaluation import (
     COLUMNS,
     EvaluationRun,
@@ -27,6 +27,7 @@ from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
 from semiprune_core.labeling import open_store
 from semiprune_core.learning import evaluate_job, trial_run
+from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.progress import Stopped
 from semiprune_core.results import latest_scores
 from semiprune_core.scoring import with_settings
@@ -237,6 +238,19 @@ def test_labels_given_after_a_stop_do_not_slip_into_what_a_baseline_looks_at(pro
     np.testing.assert_array_equal(first, last)  # this method chooses the same coreset with every seed
     done(evaluate(project, **{**asked, "seeds": (2,)}))
     assert not np.array_equal(quick[-1]["images"], first), "a new evaluation looks at the new labels"
+
+
+def test_a_baseline_that_would_look_at_something_else_after_a_stop_is_refused(project, quick, monkeypatch):
+    asked = {"methods": ("fully_supervised",), "ratios": (0.5,), "evidence": BRIEFLY}
+    job = stopped_in_its_second_trial(project, quick, monkeypatch, **asked)
+    latest = project.latest("trajectory")  # baselines train as the latest dynamics run did
+    said = files.read_json(latest.folder / "manifest.json")
+    said["settings"] = {"training": SupervisedSettings(lr=0.3).to_json()}
+    files.write_json(latest.folder / "manifest.json", said)
+    with pytest.raises(ConflictError, match="What Fully supervised looks at is not what") as refused:
+        evaluate_job.run(JobContext(job))
+    assert refused.value.code == "PINS_CHANGED" and len(partial_trials(job)) == 1
+    done(evaluate(project, **asked))
 
 
 def test_labels_given_later_are_no_truth_of_an_evaluation_that_was_queued_without_any(workspace, tmp_path):
