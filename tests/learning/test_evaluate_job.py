@@ -23,6 +23,7 @@ from semiprune_core.evaluation import (
     submit_evaluation,
     summary,
 )
+from semiprune_core.evaluation_runs import delete_kept
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
 from semiprune_core.labeling import open_store
@@ -108,6 +109,29 @@ def test_a_longer_evaluation_goes_on_from_a_shorter_one(project, quick):
     quick.clear()
     done(evaluate(project, epochs=4))
     assert len(quick) == len(long)  # another training is another result
+
+
+def test_a_deleted_evaluation_leaves_nothing_to_take_over(project, quick):
+    done(evaluate(project))
+    run = done(evaluate(project, epochs=4))
+    delete_kept(project, run.artifact)
+    assert len(project.artifacts("evaluation")) == len(jobs.list_jobs(project)) == 1
+    quick.clear()
+    assert len(done(evaluate(project, epochs=4)).trials()) == len(quick), "deleted numbers do not come back"
+    quick.clear()
+    done(evaluate(project))
+    assert not quick, "those of the other evaluation still count"
+
+
+def test_what_was_kept_of_a_stopped_evaluation_is_deleted_alone(project, quick, monkeypatch):
+    job = stopped_in_its_second_trial(project, quick, monkeypatch)
+    job.stop()
+    delete_kept(project, keep_partial(job).artifact)
+    assert not project.artifacts("evaluation") and [one.id for one in jobs.list_jobs(project)] == [job.id]
+    quick.clear()
+    job.resume()
+    evaluate_job.run(JobContext(job))
+    assert len(quick) == len(partial_trials(job)) - 1, "it is resumed as if nothing had been kept"
 
 
 def test_a_longer_evaluation_knows_what_the_evidence_has_cost(project, quick):
