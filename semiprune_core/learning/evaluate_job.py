@@ -117,14 +117,15 @@ def _workbench(
     tested = context.project.test_set().hash if ground.test == "split" else digest(held)
     known = versions()
     makers = [known[name] for name in ("semiprune", "torch") if name in known]
-    sames = (pool.hash, digest(ground.labels), tested, digest(test_labels), device, makers)
+    n_classes = len(ground.class_names)  # a class without an image widens the net's last layer all the same
+    sames = (pool.hash, digest(ground.labels), n_classes, tested, digest(test_labels), device, makers)
     files.write_json(context.folder / SAME, {"sha256": files.sha256_json(sames)})
     return Workbench(
         images=images,
         labels=ground.labels,
         test_images=test_images,
         test_labels=test_labels,
-        n_classes=len(ground.class_names),
+        n_classes=n_classes,
         training=training,
         book=TrialBook(context.folder / BOOK),
         progress=context,
@@ -138,7 +139,7 @@ def _workbench(
 
 
 def _others(context: JobContext) -> list[jobs.Job]:
-    """Evaluations that stand on the same images, labels, test, device and versions, so that their results count here.
+    """Evaluations on the same images, labels, classes, test, device and versions, so that their results count here.
 
     A longer evaluation thereby goes on from a shorter one: nothing is trained twice.
     """

@@ -158,6 +158,49 @@ def test_another_truth_shares_nothing_with_an_earlier_evaluation(project, quick)
     assert len(quick) == len(trials)
 
 
+def other_tests(project, monkeypatch):
+    """Another picture of the same class in one place."""
+    tests = project.test_set()
+    first, second = np.flatnonzero(tests.reference_labels == 0)[:2]
+    places = np.arange(len(tests))
+    places[second] = first
+    monkeypatch.setattr(type(project), "test_set", lambda self: tests.take(places))
+
+
+def other_device(project, monkeypatch):
+    monkeypatch.setattr(evaluate_job, "choose_device", lambda wanted: "cuda")
+
+
+def other_version(name):
+    def change(project, monkeypatch):
+        known = evaluate_job.versions()
+        monkeypatch.setattr(evaluate_job, "versions", lambda: {**known, name: "99.0"})
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [other_tests, other_device, other_version("torch"), other_version("semiprune")],
+    ids=["test set", "device", "torch", "semiprune"],
+)
+def test_another_test_set_device_or_version_shares_nothing(project, quick, monkeypatch, change):
+    done(evaluate(project))
+    quick.clear()
+    change(project, monkeypatch)
+    assert len(done(evaluate(project)).trials()) == len(quick)
+
+
+def test_an_added_class_shares_nothing_though_no_image_has_it(workspace, tmp_path, quick):
+    project = make_pool(workspace, tmp_path, n=24, n_classes=3, labeled=False, name="Bare")
+    label(project, {position: "ab"[position % 2] for position in range(24)})
+    asked = {"methods": ("full", "random"), "ratios": (0.5,)}
+    done(evaluate(project, **asked))
+    open_store(project).classes.add(["c"], annotator="ann")
+    quick.clear()
+    assert len(done(evaluate(project, **asked)).trials()) == len(quick)
+
+
 def test_small_coresets_come_first_and_every_method_has_a_first_seed_before_a_second(project):
     trials = planned_trials(EvaluationSettings(**SHORT), Basis(60, 12))
     assert [(t.method, t.pruning_ratio, t.seed) for t in trials[:5]] == [
