@@ -34,7 +34,7 @@ from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.dynamics_job import labeled_tests
 from semiprune_core.learning.trainer import digest
 from semiprune_core.learning.training import check_pool
-from semiprune_core.learning.trial_run import Workbench
+from semiprune_core.learning.trial_run import Workbench, by_mark
 from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress
@@ -131,9 +131,7 @@ def _workbench(
         progress=context,
         device=device,
         n_trials=len(trials),
-        earlier={
-            str(result["mark"]): result for job in _others(context) for _, result in TrialBook(job.work_folder / BOOK)
-        },
+        earlier=by_mark(result for job in _others(context) for _, result in TrialBook(job.work_folder / BOOK)),
         total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
     )
 

@@ -111,6 +111,14 @@ def test_a_longer_evaluation_goes_on_from_a_shorter_one(project, quick):
     assert len(quick) == len(long)  # another training is another result
 
 
+def test_a_training_that_served_two_trials_is_taken_over_with_its_minutes(project, quick):
+    asked = {"methods": ("semi_aum_cutoff", "semi_el2n"), "ratios": (0.0,), "seeds": (0,)}  # all images, twice
+    first = done(evaluate(project, **asked)).trials()
+    assert len(quick) == 1 and first["minutes"].tolist() == [0.01, 0.0]
+    again = done(evaluate(project, **{**asked, "methods": ("random",)})).trials()
+    assert len(quick) == 1 and again["minutes"].tolist() == [0.01]
+
+
 def test_a_deleted_evaluation_leaves_nothing_to_take_over(project, quick):
     done(evaluate(project))
     run = done(evaluate(project, epochs=4))
