@@ -317,25 +317,33 @@ def pinned_pseudo(project: Project, pins: Mapping[str, str]) -> PseudoRun | None
 # --- the plan ------------------------------------------------------------------------------------------------------
 
 
-def planned_trials(settings: EvaluationSettings, basis: Basis) -> list[Trial]:
-    """Every trial, in order; ``basis`` is that of the project's scores."""
+def planned_trials(
+    settings: EvaluationSettings, basis: Basis, own_epochs: Mapping[str, int | None] | None = None
+) -> list[Trial]:
+    """Every trial, in order; ``basis`` is that of the project's scores.
+
+    ``own_epochs`` gives for a method with evidence of its own how long the run behind that is; None, or left out, for
+    no run at all.
+    """
     cells = [
         (method, ratio) for method in settings.methods for ratio in ((0.0,) if method == FULL else settings.ratios)
     ]
     if settings.order == "cheap_first":
         cells.sort(key=lambda cell: (-cell[1], cell[0] == FULL))  # stable: methods in the order given
-    trials = [_trial(settings, method, ratio, basis) for method, ratio in cells]
+    trials = [_trial(settings, method, ratio, basis, own_epochs or {}) for method, ratio in cells]
     if settings.order == "cheap_first":
         return [trial.replace(seed=seed) for seed in settings.seeds for trial in trials]
     return [trial.replace(seed=seed) for trial in trials for seed in settings.seeds]
 
 
-def _trial(settings: EvaluationSettings, method: str, ratio: float, basis: Basis) -> Trial:
+def _trial(
+    settings: EvaluationSettings, method: str, ratio: float, basis: Basis, own_epochs: Mapping[str, int | None]
+) -> Trial:
     if method == FULL:
         return Trial(method=FULL, pruning_ratio=0.0, seed=0)
     request = settings.request(method, ratio)
     if METHODS[method].evidence != "scores":
-        basis = dataclasses.replace(basis, n_epochs=None)
+        basis = dataclasses.replace(basis, n_epochs=own_epochs.get(method))
     return Trial(
         method=method,
         pruning_ratio=ratio,

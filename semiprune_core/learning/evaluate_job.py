@@ -11,6 +11,7 @@ import numpy as np
 
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import Artifact, versions
+from semiprune_core.baselines.dynamics import run_length
 from semiprune_core.errors import ConflictError
 from semiprune_core.evaluation import (
     ARTIFACT,
@@ -62,7 +63,12 @@ def run(context: JobContext) -> dict[str, Any]:
     ground = ground_of(project, settings.truth, pool=pool, snapshot=snapshot, pseudo=pseudo)
     scores = _pinned_scores(context)
     basis = scores.basis() if scores else Basis(len(pool))
-    trials = planned_trials(settings, dataclasses.replace(basis, n_images=len(ground.chosen_from)))
+    own_epochs = {
+        method: run_length(project, METHODS[method].evidence, settings.evidence_for(method))
+        for method in settings.methods
+        if method != FULL
+    }
+    trials = planned_trials(settings, dataclasses.replace(basis, n_images=len(ground.chosen_from)), own_epochs)
     bench = _workbench(context, settings, ground, pool, trials)
     files.write_json(context.folder / GROUND, ground_facts(settings, ground, len(pool)))
     choice = Choice(context, settings, ground, scores, snapshot, bench)
@@ -213,7 +219,7 @@ class Choice:
         asked = self.settings.evidence_for(trial.method)
         if METHODS[trial.method].evidence == "scores" and self.scores is not None:
             known = dict(self.scores.artifact.settings)  # the pinned ones, whatever was scored since
-            asked = {**known, **{name: value for name, value in asked.items() if name in known}, **trial.score_changes}
+            asked = {**known, **{name: value for name, value in asked.items() if name in known}}
         request = EvidenceRequest(
             self.context.project,
             _Making(
@@ -223,7 +229,7 @@ class Choice:
                 f"Making what {METHODS.title(trial.method)} looks at",
             ),
             device=self.bench.device,
-            settings=asked,
+            settings={**asked, **trial.score_changes},
             folder=self.context.folder / "evidence",
             labels=self.snapshot,
         )

@@ -10,7 +10,7 @@ import pytest
 
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import differences
-from semiprune_core.coresets import CoresetRequest, build_coreset
+from semiprune_core.coresets import CoresetRequest, build_coreset, own_evidence
 from semiprune_core.errors import ConflictError, InvalidSettingError, MissingStepError, UnknownNameError
 from semiprune_core.evaluation import (
     COLUMNS,
@@ -32,7 +32,7 @@ from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.progress import Stopped
 from semiprune_core.results import latest_scores
 from semiprune_core.scoring import with_settings
-from semiprune_core.selection import Basis, default_knobs
+from semiprune_core.selection import Basis, default_knobs, defaults
 from tests.learning.projects import label
 from tests.scored_projects import add_pseudo, make_pool, make_scored
 from tests.support.pseudo_runs import label_share
@@ -40,7 +40,12 @@ from tests.test_search import GOOD, keep, table
 
 METHODS = ("full", "semi_aum_cutoff", "random")
 SHORT = {"methods": METHODS, "ratios": (0.5, 0.8), "seeds": (0, 1), "epochs": 3}
-BRIEFLY = {"encoder": "pixels", "training": {"epochs": 3, "batch_size": 32}, "window": 2}
+BRIEFLY = {
+    "encoder": "pixels",
+    "training": {"epochs": 3, "batch_size": 32},
+    "heads": {"n_heads": 2, "epochs": 3, "hidden": 8, "bottleneck": 4, "n_components": 8, "batch_size": 64},
+    "window": 2,
+}
 """Evidence of a baseline in a second."""
 
 
@@ -233,6 +238,28 @@ def test_it_trains_on_the_coreset_of_the_select_page_with_true_labels(project, q
     np.testing.assert_array_equal(quick[0]["labels"], pool.reference_labels[idx])
     assert (quick[0]["labels"] != np.load(project.latest("pseudo").path("labels.npy"))[idx]).any()
     np.testing.assert_array_equal(quick[0]["tests"], project.test_set().images())
+
+
+@pytest.mark.parametrize("given", [{}, {"n_epochs": 2}], ids=["defaults", "T"])
+@pytest.mark.parametrize("method, knob", [("fully_supervised", "c_d"), ("elfs", "cutoff")])
+def test_a_baseline_is_trained_on_the_coreset_of_the_select_page(project, quick, monkeypatch, method, knob, given):
+    monkeypatch.setattr(defaults, "PAPER_MIN_IMAGES", 50)  # so that the length of the run decides on the knobs
+    monkeypatch.setattr(defaults, "PAPER_MIN_EPOCHS", 3)
+    knobs = {method: {"0.7": given}}
+    asked = {"methods": (method,), "ratios": (0.7,), "seeds": (3,), "evidence": BRIEFLY, "knobs": knobs}
+    trials = done(evaluate(project, **asked)).trials()
+    request = CoresetRequest(method=method, pruning_ratio=0.7, seed=3, **given)
+    kept = own_evidence(project, request, settings=BRIEFLY)
+    saved = build_coreset(project, request, kept=kept).coreset()
+    np.testing.assert_array_equal(quick[0]["images"], project.pool().images()[np.sort(saved.indices)])
+    assert json.loads(trials["knobs"].iloc[0])[knob] == saved.settings["knobs"][knob]
+
+
+def test_a_baseline_with_a_long_run_on_a_large_pool_starts_from_the_papers_values():
+    settings = EvaluationSettings(methods=("fully_supervised",), ratios=(0.9,), seeds=(0,))
+    [mine] = planned_trials(settings, Basis(50_000, 200), {"fully_supervised": 200})
+    [short] = planned_trials(settings, Basis(50_000, 200), {"fully_supervised": 30})
+    assert (mine.knobs, short.knobs) == ({"c_d": 5.0}, {"c_d": 3.0})
 
 
 def test_without_a_test_split_a_fifth_is_held_out_of_every_coreset(workspace, tmp_path, quick):
