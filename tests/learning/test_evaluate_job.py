@@ -452,6 +452,9 @@ def test_one_seed_and_ratio_starts_all_methods_alike_and_the_batch_is_halved(pro
         ({"order": "dear_first"}, InvalidSettingError, "order"),
         ({"ratios": (0.99,)}, InvalidSettingError, "leaves 1 images for 3 classes"),
         ({"knobs": {"random": {"0.5": {"cutof": 1}}}, "methods": ("random",)}, InvalidSettingError, "cutoff"),
+        ({"knobs": {"random": {"0.5": {"class_balanced": True}}}}, InvalidSettingError, "cannot set class_balanced"),
+        ({"knobs": {"random": {"0.5": {"min_per_class": 2}}}}, InvalidSettingError, "cannot set min_per_class"),
+        ({"knobs": {"random": {"0.5": {"seed": 2}}}}, InvalidSettingError, "cannot set seed for random at ratio 0.5"),
     ],
 )
 def test_what_cannot_be_is_refused_before_it_is_queued(project, changes, error, message):
