@@ -60,7 +60,8 @@ def quick(monkeypatch):
     seen = []
 
     def train(images, labels, tests, truth, *, n_classes, settings, seed, progress, device):
-        seen.append({"images": images, "labels": labels, "tests": tests, "seed": seed, "batch": settings.batch_size})
+        given = {"images": images, "labels": labels, "tests": tests, "truth": truth}
+        seen.append({**given, "seed": seed, "batch": settings.batch_size})
         progress.report(1, 2, loss=1.0)
         if progress.should_stop():
             raise Stopped
@@ -295,7 +296,25 @@ def test_pseudo_labels_are_trained_on_if_asked_but_never_tested_on(project, quic
     run = done(evaluate(project, truth="pseudo", methods=("full",)))
     labels = np.load(project.latest("pseudo").path("labels.npy"))
     np.testing.assert_array_equal(quick[0]["labels"], labels)
+    np.testing.assert_array_equal(quick[0]["truth"], project.test_set().reference_labels)
     assert run.artifact.facts["truth"] == "pseudo"
+
+
+def test_images_held_out_of_pseudo_labeled_ones_are_tested_by_their_true_labels(workspace, tmp_path, quick):
+    project = make_scored(workspace, tmp_path, n=60, n_classes=3, wrong=0.6)
+    pool, labels = project.pool(), np.load(project.latest("pseudo").path("labels.npy"))
+    true, seen = pool.reference_labels.copy(), int(np.flatnonzero(ground_of(project, "pseudo").held_mask)[0])
+    true[seen] = (true[seen] + 1) % 3
+    label(project, {seen: pool.class_names[true[seen]]})  # a person knows better than the reference
+    run = done(evaluate(project, truth="pseudo", methods=("full", "random"), ratios=(0.5,)))
+    place = {image.tobytes(): position for position, image in enumerate(pool.images())}
+    held = [place[image.tobytes()] for image in quick[0]["tests"]]
+    assert run.artifact.facts["test"] == "held out" and len(held) == 12 and (labels[held] != true[held]).any()
+    for one in quick:
+        np.testing.assert_array_equal(one["truth"], true[held])
+        trained = [place[image.tobytes()] for image in one["images"]]
+        np.testing.assert_array_equal(one["labels"], labels[trained])
+        assert not {*held} & {*trained}
 
 
 def test_newer_pseudo_labels_do_not_slip_in(project, quick):
