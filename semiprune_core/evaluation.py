@@ -23,7 +23,7 @@ import pandas as pd
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import Artifact, open_artifact
 from semiprune_core.checks import check_choice, check_range
-from semiprune_core.coresets import RATIOS, CoresetRequest
+from semiprune_core.coresets import KNOBS, RATIOS, CoresetRequest
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.settled import LabelsSnapshot
@@ -47,6 +47,8 @@ TRUTHS = ("reference", "human", "pseudo")
 ORDERS = ("cheap_first", "as_given")
 TEST_FRACTION, TEST_SEED = 0.2, 0
 """Of the images that are held out where there is no test split."""
+SET_BY_CELL = (*KNOBS, "n_epochs", "gamma")
+"""Fields of a ``CoresetRequest`` that may be given by method and ratio."""
 BY_PEOPLE = ("pseudo", "labeled")
 """Methods whose labels come from these used the labeled subset, so it counts in the same annotation budget."""
 GROUND, TIMES = "ground.json", "evidence.json"
@@ -71,8 +73,8 @@ class EvaluationSettings(Settings):
 
     ``truth`` None takes the best labels there are. ``order`` cheap_first runs small coresets first and gives every
     method its first seed before any its second. ``evidence`` are settings for what methods look at: by the method's
-    name for one of them, by the setting's name for all. ``knobs`` are fields of a ``CoresetRequest`` by method and
-    ratio; when the evaluation is queued they are filled with what searches found.
+    name for one of them, by the setting's name for all. ``knobs`` are those of a ``CoresetRequest`` by method and
+    ratio (SET_BY_CELL, no options); when the evaluation is queued they are filled with what searches found.
     """
 
     methods: tuple[str, ...] = ("semi_aum_cutoff", "semi_dual_beta", "random")
@@ -104,10 +106,22 @@ class EvaluationSettings(Settings):
             for method in self.methods:
                 if method != FULL:
                     self.request(method, ratio)
+        self._check_knobs()
         if self.truth is not None:
             check_choice("truth", self.truth, TRUTHS)
         check_choice("order", self.order, ORDERS)
         self.supervised()
+
+    def _check_knobs(self) -> None:
+        """Refuse options, which would be passed over in silence."""
+        cells = [(method, ratio, given) for method, values in self.knobs.items() for ratio, given in values.items()]
+        for method, ratio, given in cells:
+            for name in given:
+                if name not in SET_BY_CELL:
+                    raise InvalidSettingError(
+                        f"An evaluation cannot set {name} for {method} at ratio {ratio}: it compares methods as they "
+                        f"are, without options. It can set {', '.join(SET_BY_CELL)}."
+                    )
 
     def supervised(self) -> SupervisedSettings:
         """How every trial is trained, but for the batch of small coresets."""
@@ -166,7 +180,7 @@ def ground_of(
     ``snapshot`` and ``pseudo`` are the people's labels and the pseudo-labels to use instead of the present ones.
     """
     pool = pool or project.pool()
-    snapshot = snapshot or open_store(project).snapshot()
+    snapshot = open_store(project).snapshot() if snapshot is None else snapshot  # one without labels is one, too
     kind, labels, names = _truth(project, truth, pool, snapshot, pseudo)
     if len(names) < 2:
         raise InvalidDataError(f"An evaluation needs at least two classes, there are {len(names)}.")
@@ -317,25 +331,33 @@ def pinned_pseudo(project: Project, pins: Mapping[str, str]) -> PseudoRun | None
 # --- the plan ------------------------------------------------------------------------------------------------------
 
 
-def planned_trials(settings: EvaluationSettings, basis: Basis) -> list[Trial]:
-    """Every trial, in order; ``basis`` is that of the project's scores."""
+def planned_trials(
+    settings: EvaluationSettings, basis: Basis, own_epochs: Mapping[str, int | None] | None = None
+) -> list[Trial]:
+    """Every trial, in order; ``basis`` is that of the project's scores.
+
+    ``own_epochs`` gives for a method with evidence of its own how long the run behind that is; None, or left out, for
+    no run at all.
+    """
     cells = [
         (method, ratio) for method in settings.methods for ratio in ((0.0,) if method == FULL else settings.ratios)
     ]
     if settings.order == "cheap_first":
         cells.sort(key=lambda cell: (-cell[1], cell[0] == FULL))  # stable: methods in the order given
-    trials = [_trial(settings, method, ratio, basis) for method, ratio in cells]
+    trials = [_trial(settings, method, ratio, basis, own_epochs or {}) for method, ratio in cells]
     if settings.order == "cheap_first":
         return [trial.replace(seed=seed) for seed in settings.seeds for trial in trials]
     return [trial.replace(seed=seed) for trial in trials for seed in settings.seeds]
 
 
-def _trial(settings: EvaluationSettings, method: str, ratio: float, basis: Basis) -> Trial:
+def _trial(
+    settings: EvaluationSettings, method: str, ratio: float, basis: Basis, own_epochs: Mapping[str, int | None]
+) -> Trial:
     if method == FULL:
         return Trial(method=FULL, pruning_ratio=0.0, seed=0)
     request = settings.request(method, ratio)
     if METHODS[method].evidence != "scores":
-        basis = dataclasses.replace(basis, n_epochs=None)
+        basis = dataclasses.replace(basis, n_epochs=own_epochs.get(method))
     return Trial(
         method=method,
         pruning_ratio=ratio,

@@ -278,3 +278,13 @@ def finished(project: Project) -> list[Evaluation]:
 
 def of_job(job: Job) -> Evaluation:
     return Evaluation(job.settings, job=job)
+
+
+def delete_kept(project: Project, artifact: Artifact) -> None:
+    """Remove a kept evaluation or study with the job that made it, so that no later one takes its numbers over.
+
+    What was kept of a stopped one goes alone: its job can still be resumed, and is deleted as a job.
+    """
+    mine = None if artifact.facts.get("stopped") else artifact.facts.get("run")
+    job = next((one for one in jobs.list_jobs(project) if one.id == mine), None)
+    training.delete_run(project, training.Run(job, artifact))

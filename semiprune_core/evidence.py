@@ -15,6 +15,8 @@ from typing import Any
 from semiprune_core.baselines.settings import score_changes
 from semiprune_core.coresets import evidence_of
 from semiprune_core.evidence_store import EvidenceRun, newest_evidence
+from semiprune_core.labeling import open_store
+from semiprune_core.labeling.settled import LabelsSnapshot
 from semiprune_core.methods import METHODS
 from semiprune_core.progress import Progress
 from semiprune_core.records import Evidence
@@ -29,7 +31,7 @@ class EvidenceRequest:
     """What a provider is asked: for which project, with which ``settings`` of its own, on which device.
 
     ``device`` may be "auto". ``folder`` is a place of the calling job for checkpoints; what lies there may be gone the
-    next time.
+    next time. ``labels`` are the people's labels to use instead of the present ones, such as those that a job pinned.
     """
 
     project: Project
@@ -38,6 +40,11 @@ class EvidenceRequest:
     device: str = "cpu"
     settings: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
+    labels: LabelsSnapshot | None = None
+
+    def snapshot(self) -> LabelsSnapshot:
+        """The people's labels that the evidence may stand on."""
+        return open_store(self.project).snapshot() if self.labels is None else self.labels
 
 
 Provider = Callable[[EvidenceRequest], Evidence]

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from semiprune_core.artifacts import Artifact, Draft, open_artifact
 from semiprune_core.errors import MissingStepError
-from semiprune_core.labeling import open_store
+from semiprune_core.labeling.settled import LabelsSnapshot
 from semiprune_core.pool import Pool
 from semiprune_core.records import Evidence, IntArray, PseudoLabels
 from semiprune_core.results import PseudoRun, write_scores
@@ -128,11 +128,11 @@ def known_labels(project: Project, pool: Pool) -> PseudoLabels | None:
     return PseudoRun(artifact).labels() if artifact is not None and artifact.inputs["pool"] == pool.hash else None
 
 
-def complete_evidence(run: EvidenceRun, project: Project, pool: Pool) -> Evidence:
-    """The evidence of ``run`` with what is known about the pool now: human labels also where no model was trained."""
+def complete_evidence(run: EvidenceRun, project: Project, pool: Pool, snapshot: LabelsSnapshot) -> Evidence:
+    """The evidence of ``run`` with what is known about the pool: human labels also where no model was trained."""
     known = known_labels(project, pool)
     evidence = run.evidence(pool, known)
     if known is not None:
         return evidence
-    human, _ = open_store(project).snapshot().on_pool(pool.ids, pool.duplicate_of)
+    human, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
     return dataclasses.replace(evidence, human_mask=human >= 0)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 from pages.parts.text import duration
 from pages.parts.training_history import attempt
-from semiprune_core.evaluation_runs import TRUTHS, Evaluation
+from semiprune_core.artifacts import Artifact
+from semiprune_core.evaluation_runs import TRUTHS, Evaluation, delete_kept
 from semiprune_core.evaluation_view import percent
 from semiprune_core.jobs import Job
 from semiprune_core.learning import training
@@ -38,13 +40,17 @@ def when(moment: str) -> str:
 
 def draw(project: Project, done: Sequence[Evaluation], studied: Sequence[StudyRun], over: Sequence[Job]) -> None:
     """All of them as a table with their sentences, and a way to delete one."""
-    removable = {one.id: (title(one), training.Run(None, one.artifact)) for one in done}
+    kept: list[tuple[str, Artifact]] = [(title(one), one.artifact) for one in done if one.artifact is not None]
     for study in studied:
         name = f"{study.artifact.id}: label-budget study ({when(str(study.artifact.manifest['created']))})"
-        removable[study.artifact.id] = (name, training.Run(None, study.artifact))
+        kept.append((name, study.artifact))
+    removable: dict[str, tuple[str, Callable[[], None]]] = {
+        artifact.id: (name, partial(delete_kept, project, artifact)) for name, artifact in kept
+    }
     for job in over:
         if job.status().is_resumable:
-            removable[job.id] = (f"{job.title}, {job.status().state} ({when(job.created)})", training.Run(job, None))
+            name = f"{job.title}, {job.status().state} ({when(job.created)})"
+            removable[job.id] = (name, partial(training.delete_run, project, training.Run(job, None)))
     if not removable:
         return
     st.subheader("History", anchor=False)
@@ -54,9 +60,12 @@ def draw(project: Project, done: Sequence[Evaluation], studied: Sequence[StudyRu
         chosen = st.selectbox(
             "Evaluation", list(removable), format_func=lambda name: removable[name][0], key="evaluate_which"
         )
-        st.caption("Deleting removes its trainings' numbers. Coresets, scores and labels stay.")
+        st.caption(
+            "Deleting removes its trainings' numbers; no later evaluation takes them over. Coresets, scores and labels "
+            "stay, and a stopped evaluation stays resumable until it is deleted itself."
+        )
         if st.button("Delete", key="evaluate_delete", icon=":material/delete:"):
-            attempt(lambda: training.delete_run(project, removable[chosen][1]))
+            attempt(removable[chosen][1])
 
 
 def _row(evaluation: Evaluation) -> dict[str, str]:

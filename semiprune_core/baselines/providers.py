@@ -31,7 +31,6 @@ from semiprune_core.baselines.settings import (
 from semiprune_core.errors import MissingStepError
 from semiprune_core.evidence import PROVIDERS, EvidenceRequest
 from semiprune_core.evidence_store import EvidenceRun, complete_evidence, find_evidence, opened, write_evidence
-from semiprune_core.labeling import open_store
 from semiprune_core.learning.labels import check_labels
 from semiprune_core.learning.training import labels_on_pool
 from semiprune_core.pool import Pool
@@ -47,7 +46,7 @@ def provide(name: str, *, title: str, about: str) -> Callable[[Maker], Maker]:
 
     def add(make: Maker) -> Maker:
         def provider(request: EvidenceRequest) -> Evidence:
-            return complete_evidence(make(request), request.project, request.project.pool())
+            return complete_evidence(make(request), request.project, request.project.pool(), request.snapshot())
 
         PROVIDERS.register(name, title=title, about=about, keep=make)(provider)
         return make
@@ -74,7 +73,7 @@ def keep_scores(
 
 def n_classes_of(request: EvidenceRequest, pool: Pool, wanted: int = 0) -> int:
     """How many classes there are: those asked for, else the project's, else the reference ones."""
-    found = wanted or len(open_store(request.project).snapshot().class_names) or len(pool.class_names)
+    found = wanted or len(request.snapshot().class_names) or len(pool.class_names)
     if found < 2:
         raise MissingStepError(
             "It is not known how many classes there are. Add the classes on the Label page, or give n_clusters."
@@ -290,7 +289,7 @@ def extrapolated(
 ) -> EvidenceRun:
     """Score the labeled images by a dynamics run on them alone, and ``carry`` the scores to all others."""
     project, pool = request.project, request.project.pool()
-    snapshot = open_store(project).snapshot()
+    snapshot = request.snapshot()
     labels = labels_on_pool(snapshot, pool).learned
     check_labels(labels, len(pool), snapshot.class_names)
     n_classes = len(snapshot.class_names)

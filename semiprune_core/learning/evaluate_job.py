@@ -11,6 +11,7 @@ import numpy as np
 
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import Artifact, versions
+from semiprune_core.baselines.dynamics import run_length
 from semiprune_core.errors import ConflictError
 from semiprune_core.evaluation import (
     ARTIFACT,
@@ -29,11 +30,12 @@ from semiprune_core.evaluation import (
 )
 from semiprune_core.evidence import EvidenceRequest, evidence_for
 from semiprune_core.jobs import JOB_KINDS, JobContext
+from semiprune_core.labeling.settled import LabelsSnapshot
 from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.dynamics_job import labeled_tests
 from semiprune_core.learning.trainer import digest
 from semiprune_core.learning.training import check_pool
-from semiprune_core.learning.trial_run import Workbench
+from semiprune_core.learning.trial_run import Workbench, by_mark
 from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress
@@ -45,6 +47,8 @@ from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
 
 SAME = "same.json"
 """In a job's own folder: the hash of what its results stand on."""
+CHOSEN_BY = "chosen_by.json"
+"""In a job's own folder: the hash of what each method chose its coresets by."""
 
 
 @JOB_KINDS.register(KIND, title="Evaluate")
@@ -59,10 +63,15 @@ def run(context: JobContext) -> dict[str, Any]:
     ground = ground_of(project, settings.truth, pool=pool, snapshot=snapshot, pseudo=pseudo)
     scores = _pinned_scores(context)
     basis = scores.basis() if scores else Basis(len(pool))
-    trials = planned_trials(settings, dataclasses.replace(basis, n_images=len(ground.chosen_from)))
+    own_epochs = {
+        method: run_length(project, METHODS[method].evidence, settings.evidence_for(method))
+        for method in settings.methods
+        if method != FULL
+    }
+    trials = planned_trials(settings, dataclasses.replace(basis, n_images=len(ground.chosen_from)), own_epochs)
     bench = _workbench(context, settings, ground, pool, trials)
     files.write_json(context.folder / GROUND, ground_facts(settings, ground, len(pool)))
-    choice = Choice(context, settings, ground, scores, pool, bench)
+    choice = Choice(context, settings, ground, scores, snapshot, bench)
     for trial in trials:  # what cannot be had is known before the first training
         if trial.method != FULL and trial not in bench.book:
             choice.evidence(trial)
@@ -114,28 +123,27 @@ def _workbench(
     tested = context.project.test_set().hash if ground.test == "split" else digest(held)
     known = versions()
     makers = [known[name] for name in ("semiprune", "torch") if name in known]
-    sames = (pool.hash, digest(ground.labels), tested, digest(test_labels), device, makers)
+    n_classes = len(ground.class_names)  # a class without an image widens the net's last layer all the same
+    sames = (pool.hash, digest(ground.labels), n_classes, tested, digest(test_labels), device, makers)
     files.write_json(context.folder / SAME, {"sha256": files.sha256_json(sames)})
     return Workbench(
         images=images,
         labels=ground.labels,
         test_images=test_images,
         test_labels=test_labels,
-        n_classes=len(ground.class_names),
+        n_classes=n_classes,
         training=training,
         book=TrialBook(context.folder / BOOK),
         progress=context,
         device=device,
         n_trials=len(trials),
-        earlier={
-            str(result["mark"]): result for job in _others(context) for _, result in TrialBook(job.work_folder / BOOK)
-        },
+        earlier=by_mark(result for job in _others(context) for _, result in TrialBook(job.work_folder / BOOK)),
         total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
     )
 
 
 def _others(context: JobContext) -> list[jobs.Job]:
-    """Evaluations that stand on the same images, labels, test, device and versions, so that their results count here.
+    """Evaluations on the same images, labels, classes, test, device and versions, so that their results count here.
 
     A longer evaluation thereby goes on from a shorter one: nothing is trained twice.
     """
@@ -172,10 +180,10 @@ class Choice:
         settings: EvaluationSettings,
         ground: Ground,
         scores: ScoreRun | None,
-        pool: Pool,
+        snapshot: LabelsSnapshot,
         bench: Workbench,
     ) -> None:
-        self.context, self.settings, self.ground, self.pool, self.bench = context, settings, ground, pool, bench
+        self.context, self.settings, self.snapshot, self.bench = context, settings, snapshot, bench
         self.scores, self.among = scores, ground.chosen_from
         self._evidence: dict[str, Evidence] = {}
 
@@ -200,6 +208,7 @@ class Choice:
         if key not in self._evidence:
             started = time.monotonic()
             found = self._asked(trial)
+            self._check_same(key, trial.method, found)
             self._note(trial.method, (time.monotonic() - started) / 60)
             if self.settings.same_annotation_budget:
                 found = dataclasses.replace(found, human_mask=self._human())
@@ -210,7 +219,7 @@ class Choice:
         asked = self.settings.evidence_for(trial.method)
         if METHODS[trial.method].evidence == "scores" and self.scores is not None:
             known = dict(self.scores.artifact.settings)  # the pinned ones, whatever was scored since
-            asked = {**known, **{name: value for name, value in asked.items() if name in known}, **trial.score_changes}
+            asked = {**known, **{name: value for name, value in asked.items() if name in known}}
         request = EvidenceRequest(
             self.context.project,
             _Making(
@@ -220,10 +229,25 @@ class Choice:
                 f"Making what {METHODS.title(trial.method)} looks at",
             ),
             device=self.bench.device,
-            settings=asked,
+            settings={**asked, **trial.score_changes},
             folder=self.context.folder / "evidence",
+            labels=self.snapshot,
         )
         return evidence_for(trial.method, request)
+
+    def _check_same(self, key: str, method: str, found: Evidence) -> None:
+        """Refuse evidence that is another one than earlier coresets of this job were chosen by."""
+        columns = {**found.scores, "mean_prob": found.mean_prob}
+        mine = files.sha256_json({name: digest(column) for name, column in columns.items() if column is not None})
+        path = self.context.folder / CHOSEN_BY
+        known = dict(files.read_json(path)) if path.is_file() else {}
+        if known.setdefault(key, mine) != mine:
+            raise ConflictError(
+                f"What {METHODS.title(method)} looks at is not what this evaluation began with: a dynamics run, "
+                "pseudo-labels or an encoder came in between. Start a new one.",
+                code="PINS_CHANGED",
+            )
+        files.write_json(path, known)
 
     def _human(self) -> BoolArray:
         """(N,) the images whose labels were paid for before anything was chosen."""

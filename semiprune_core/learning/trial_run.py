@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,10 +115,10 @@ class Workbench:
     done: int = 0
     earlier: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     _finished: set[str] = field(default_factory=set)
-    _marks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _marks: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._marks = {str(result["mark"]): result for _, result in self.book}
+        self._marks = by_mark(result for _, result in self.book)
 
     def run(self, trial: Trial, choose: Callable[[Trial], IntArray], *, words: str, note: str = "") -> dict[str, Any]:
         """The result of ``trial``: from the book, or trained now on the positions that ``choose`` gives for it.
@@ -148,8 +148,9 @@ class Workbench:
             said = " ".join(part for part in (note, "Same images as another trial; trained once.") if part)
             return {**self._marks[mark], "note": said, "seconds": 0.0}
         if mark in self.earlier:
-            self._marks[mark] = {**self.earlier[mark], "note": note}
-            return self._marks[mark]
+            taken_over = {**self.earlier[mark], "note": note}
+            self._marks[mark] = taken_over
+            return taken_over
         if len(idx) < FEWEST_TRAINED:
             raise InvalidDataError(
                 f"Pruning ratio {trial.pruning_ratio:g} leaves {len(idx)} of {len(self.images)} images to train on. "
@@ -176,6 +177,20 @@ class Workbench:
         }
         self._marks[mark] = result
         return result
+
+
+def by_mark(results: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """One result for each training: that of the trial that really trained, which took the longest.
+
+    >>> by_mark([{"mark": "a", "seconds": 9.0}, {"mark": "a", "seconds": 0.0}])
+    {'a': {'mark': 'a', 'seconds': 9.0}}
+    """
+    found: dict[str, Mapping[str, Any]] = {}
+    for result in results:
+        known = found.setdefault(str(result["mark"]), result)
+        if result["seconds"] > known["seconds"]:
+            found[str(result["mark"])] = result
+    return found
 
 
 def _mark(idx: IntArray, seed: int, training: SupervisedSettings) -> str:

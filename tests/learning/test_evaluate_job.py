@@ -10,8 +10,8 @@ import pytest
 
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import differences
-from semiprune_core.coresets import CoresetRequest, build_coreset
-from semiprune_core.errors import InvalidSettingError, MissingStepError, UnknownNameError
+from semiprune_core.coresets import CoresetRequest, build_coreset, own_evidence
+from semiprune_core.errors import ConflictError, InvalidSettingError, MissingStepError, UnknownNameError
 from semiprune_core.evaluation import (
     COLUMNS,
     EvaluationRun,
@@ -22,20 +22,30 @@ from semiprune_core.evaluation import (
     planned_trials,
     submit_evaluation,
 )
-from semiprune_core.evaluation_runs import finished
+from semiprune_core.evaluation_runs import delete_kept, finished
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
+from semiprune_core.labeling import open_store
 from semiprune_core.learning import evaluate_job, trial_run
+from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.progress import Stopped
 from semiprune_core.results import latest_scores
 from semiprune_core.scoring import with_settings
-from semiprune_core.selection import Basis, default_knobs
+from semiprune_core.selection import Basis, default_knobs, defaults
 from tests.learning.projects import label
 from tests.scored_projects import add_pseudo, make_pool, make_scored
+from tests.support.pseudo_runs import label_share
 from tests.test_search import GOOD, keep, table
 
 METHODS = ("full", "semi_aum_cutoff", "random")
 SHORT = {"methods": METHODS, "ratios": (0.5, 0.8), "seeds": (0, 1), "epochs": 3}
+BRIEFLY = {
+    "encoder": "pixels",
+    "training": {"epochs": 3, "batch_size": 32},
+    "heads": {"n_heads": 2, "epochs": 3, "hidden": 8, "bottleneck": 4, "n_components": 8, "batch_size": 64},
+    "window": 2,
+}
+"""Evidence of a baseline in a second."""
 
 
 @pytest.fixture
@@ -49,7 +59,8 @@ def quick(monkeypatch):
     seen = []
 
     def train(images, labels, tests, truth, *, n_classes, settings, seed, progress, device):
-        seen.append({"images": images, "labels": labels, "tests": tests, "seed": seed, "batch": settings.batch_size})
+        given = {"images": images, "labels": labels, "tests": tests, "truth": truth}
+        seen.append({**given, "seed": seed, "batch": settings.batch_size})
         progress.report(1, 2, loss=1.0)
         if progress.should_stop():
             raise Stopped
@@ -105,6 +116,37 @@ def test_a_longer_evaluation_goes_on_from_a_shorter_one(project, quick):
     assert len(quick) == len(long)  # another training is another result
 
 
+def test_a_training_that_served_two_trials_is_taken_over_with_its_minutes(project, quick):
+    asked = {"methods": ("semi_aum_cutoff", "semi_el2n"), "ratios": (0.0,), "seeds": (0,)}  # all images, twice
+    first = done(evaluate(project, **asked)).trials()
+    assert len(quick) == 1 and first["minutes"].tolist() == [0.01, 0.0]
+    again = done(evaluate(project, **{**asked, "methods": ("random",)})).trials()
+    assert len(quick) == 1 and again["minutes"].tolist() == [0.01]
+
+
+def test_a_deleted_evaluation_leaves_nothing_to_take_over(project, quick):
+    done(evaluate(project))
+    run = done(evaluate(project, epochs=4))
+    delete_kept(project, run.artifact)
+    assert len(project.artifacts("evaluation")) == len(jobs.list_jobs(project)) == 1
+    quick.clear()
+    assert len(done(evaluate(project, epochs=4)).trials()) == len(quick), "deleted numbers do not come back"
+    quick.clear()
+    done(evaluate(project))
+    assert not quick, "those of the other evaluation still count"
+
+
+def test_what_was_kept_of_a_stopped_evaluation_is_deleted_alone(project, quick, monkeypatch):
+    job = stopped_in_its_second_trial(project, quick, monkeypatch)
+    job.stop()
+    delete_kept(project, keep_partial(job).artifact)
+    assert not project.artifacts("evaluation") and [one.id for one in jobs.list_jobs(project)] == [job.id]
+    quick.clear()
+    job.resume()
+    evaluate_job.run(JobContext(job))
+    assert len(quick) == len(partial_trials(job)) - 1, "it is resumed as if nothing had been kept"
+
+
 def test_a_longer_evaluation_knows_what_the_evidence_has_cost(project, quick):
     short = evaluate(project, ratios=(0.8,), seeds=(0,))
     done(short)
@@ -127,6 +169,49 @@ def test_another_truth_shares_nothing_with_an_earlier_evaluation(project, quick)
     quick.clear()
     trials = done(evaluate(project, truth="pseudo")).trials()
     assert len(quick) == len(trials)
+
+
+def other_tests(project, monkeypatch):
+    """Another picture of the same class in one place."""
+    tests = project.test_set()
+    first, second = np.flatnonzero(tests.reference_labels == 0)[:2]
+    places = np.arange(len(tests))
+    places[second] = first
+    monkeypatch.setattr(type(project), "test_set", lambda self: tests.take(places))
+
+
+def other_device(project, monkeypatch):
+    monkeypatch.setattr(evaluate_job, "choose_device", lambda wanted: "cuda")
+
+
+def other_version(name):
+    def change(project, monkeypatch):
+        known = evaluate_job.versions()
+        monkeypatch.setattr(evaluate_job, "versions", lambda: {**known, name: "99.0"})
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [other_tests, other_device, other_version("torch"), other_version("semiprune")],
+    ids=["test set", "device", "torch", "semiprune"],
+)
+def test_another_test_set_device_or_version_shares_nothing(project, quick, monkeypatch, change):
+    done(evaluate(project))
+    quick.clear()
+    change(project, monkeypatch)
+    assert len(done(evaluate(project)).trials()) == len(quick)
+
+
+def test_an_added_class_shares_nothing_though_no_image_has_it(workspace, tmp_path, quick):
+    project = make_pool(workspace, tmp_path, n=24, n_classes=3, labeled=False, name="Bare")
+    label(project, {position: "ab"[position % 2] for position in range(24)})
+    asked = {"methods": ("full", "random"), "ratios": (0.5,)}
+    done(evaluate(project, **asked))
+    open_store(project).classes.add(["c"], annotator="ann")
+    quick.clear()
+    assert len(done(evaluate(project, **asked)).trials()) == len(quick)
 
 
 def test_small_coresets_come_first_and_every_method_has_a_first_seed_before_a_second(project):
@@ -153,6 +238,28 @@ def test_it_trains_on_the_coreset_of_the_select_page_with_true_labels(project, q
     np.testing.assert_array_equal(quick[0]["labels"], pool.reference_labels[idx])
     assert (quick[0]["labels"] != np.load(project.latest("pseudo").path("labels.npy"))[idx]).any()
     np.testing.assert_array_equal(quick[0]["tests"], project.test_set().images())
+
+
+@pytest.mark.parametrize("given", [{}, {"n_epochs": 2}], ids=["defaults", "T"])
+@pytest.mark.parametrize("method, knob", [("fully_supervised", "c_d"), ("elfs", "cutoff")])
+def test_a_baseline_is_trained_on_the_coreset_of_the_select_page(project, quick, monkeypatch, method, knob, given):
+    monkeypatch.setattr(defaults, "PAPER_MIN_IMAGES", 50)  # so that the length of the run decides on the knobs
+    monkeypatch.setattr(defaults, "PAPER_MIN_EPOCHS", 3)
+    knobs = {method: {"0.7": given}}
+    asked = {"methods": (method,), "ratios": (0.7,), "seeds": (3,), "evidence": BRIEFLY, "knobs": knobs}
+    trials = done(evaluate(project, **asked)).trials()
+    request = CoresetRequest(method=method, pruning_ratio=0.7, seed=3, **given)
+    kept = own_evidence(project, request, settings=BRIEFLY)
+    saved = build_coreset(project, request, kept=kept).coreset()
+    np.testing.assert_array_equal(quick[0]["images"], project.pool().images()[np.sort(saved.indices)])
+    assert json.loads(trials["knobs"].iloc[0])[knob] == saved.settings["knobs"][knob]
+
+
+def test_a_baseline_with_a_long_run_on_a_large_pool_starts_from_the_papers_values():
+    settings = EvaluationSettings(methods=("fully_supervised",), ratios=(0.9,), seeds=(0,))
+    [mine] = planned_trials(settings, Basis(50_000, 200), {"fully_supervised": 200})
+    [short] = planned_trials(settings, Basis(50_000, 200), {"fully_supervised": 30})
+    assert (mine.knobs, short.knobs) == ({"c_d": 5.0}, {"c_d": 3.0})
 
 
 def test_without_a_test_split_a_fifth_is_held_out_of_every_coreset(workspace, tmp_path, quick):
@@ -188,7 +295,25 @@ def test_pseudo_labels_are_trained_on_if_asked_but_never_tested_on(project, quic
     run = done(evaluate(project, truth="pseudo", methods=("full",)))
     labels = np.load(project.latest("pseudo").path("labels.npy"))
     np.testing.assert_array_equal(quick[0]["labels"], labels)
+    np.testing.assert_array_equal(quick[0]["truth"], project.test_set().reference_labels)
     assert run.artifact.facts["truth"] == "pseudo"
+
+
+def test_images_held_out_of_pseudo_labeled_ones_are_tested_by_their_true_labels(workspace, tmp_path, quick):
+    project = make_scored(workspace, tmp_path, n=60, n_classes=3, wrong=0.6)
+    pool, labels = project.pool(), np.load(project.latest("pseudo").path("labels.npy"))
+    true, seen = pool.reference_labels.copy(), int(np.flatnonzero(ground_of(project, "pseudo").held_mask)[0])
+    true[seen] = (true[seen] + 1) % 3
+    label(project, {seen: pool.class_names[true[seen]]})  # a person knows better than the reference
+    run = done(evaluate(project, truth="pseudo", methods=("full", "random"), ratios=(0.5,)))
+    place = {image.tobytes(): position for position, image in enumerate(pool.images())}
+    held = [place[image.tobytes()] for image in quick[0]["tests"]]
+    assert run.artifact.facts["test"] == "held out" and len(held) == 12 and (labels[held] != true[held]).any()
+    for one in quick:
+        np.testing.assert_array_equal(one["truth"], true[held])
+        trained = [place[image.tobytes()] for image in one["images"]]
+        np.testing.assert_array_equal(one["labels"], labels[trained])
+        assert not {*held} & {*trained}
 
 
 def test_newer_pseudo_labels_do_not_slip_in(project, quick):
@@ -211,6 +336,50 @@ def test_labels_that_people_change_later_do_not_slip_in(workspace, tmp_path, qui
     evaluate_job.run(JobContext(job))
     np.testing.assert_array_equal(quick[0]["labels"], before.labels[before.chosen_from])
     assert ground_of(project).labels.sum() > before.labels.sum()
+
+
+def stopped_in_its_second_trial(project, quick, monkeypatch, **changes):
+    job = submit_evaluation(project, EvaluationSettings(**{**SHORT, **changes}), device="cpu")
+    with monkeypatch.context() as patch:
+        patch.setattr(JobContext, "should_stop", lambda self: len(quick) > 1)
+        with pytest.raises(Stopped):
+            evaluate_job.run(JobContext(job))
+    assert len(partial_trials(job)) == 1
+    return job
+
+
+def test_labels_given_after_a_stop_do_not_slip_into_what_a_baseline_looks_at(project, quick, monkeypatch):
+    label_share(project, 0.4)
+    asked = {"methods": ("extrapolation_knn",), "ratios": (0.5,), "evidence": BRIEFLY}
+    job = stopped_in_its_second_trial(project, quick, monkeypatch, **asked)
+    label_share(project, 0.2, seed=5)
+    evaluate_job.run(JobContext(job))
+    first, last = quick[0]["images"], quick[-1]["images"]
+    np.testing.assert_array_equal(first, last)  # this method chooses the same coreset with every seed
+    done(evaluate(project, **{**asked, "seeds": (2,)}))
+    assert not np.array_equal(quick[-1]["images"], first), "a new evaluation looks at the new labels"
+
+
+def test_a_baseline_that_would_look_at_something_else_after_a_stop_is_refused(project, quick, monkeypatch):
+    asked = {"methods": ("fully_supervised",), "ratios": (0.5,), "evidence": BRIEFLY}
+    job = stopped_in_its_second_trial(project, quick, monkeypatch, **asked)
+    latest = project.latest("trajectory")  # baselines train as the latest dynamics run did
+    said = files.read_json(latest.folder / "manifest.json")
+    said["settings"] = {"training": SupervisedSettings(lr=0.3).to_json()}
+    files.write_json(latest.folder / "manifest.json", said)
+    with pytest.raises(ConflictError, match="What Fully supervised looks at is not what") as refused:
+        evaluate_job.run(JobContext(job))
+    assert refused.value.code == "PINS_CHANGED" and len(partial_trials(job)) == 1
+    done(evaluate(project, **asked))
+
+
+def test_labels_given_later_are_no_truth_of_an_evaluation_that_was_queued_without_any(workspace, tmp_path):
+    project = make_pool(workspace, tmp_path, n=24, n_classes=3)
+    add_pseudo(project)
+    nobody, truth = open_store(project).snapshot(), project.pool().reference_labels
+    label(project, {position: str((truth[position] + 1) % 3) for position in range(6)})
+    np.testing.assert_array_equal(ground_of(project, "pseudo", snapshot=nobody).held_labels, truth)
+    assert (ground_of(project, "pseudo").held_labels != truth).sum() == 6
 
 
 def test_same_annotation_budget_keeps_human_labels_where_a_method_used_them(project, quick):
@@ -301,6 +470,9 @@ def test_one_seed_and_ratio_starts_all_methods_alike_and_the_batch_is_halved(pro
         ({"order": "dear_first"}, InvalidSettingError, "order"),
         ({"ratios": (0.99,)}, InvalidSettingError, "leaves 1 images for 3 classes"),
         ({"knobs": {"random": {"0.5": {"cutof": 1}}}, "methods": ("random",)}, InvalidSettingError, "cutoff"),
+        ({"knobs": {"random": {"0.5": {"class_balanced": True}}}}, InvalidSettingError, "cannot set class_balanced"),
+        ({"knobs": {"random": {"0.5": {"min_per_class": 2}}}}, InvalidSettingError, "cannot set min_per_class"),
+        ({"knobs": {"random": {"0.5": {"seed": 2}}}}, InvalidSettingError, "cannot set seed for random at ratio 0.5"),
     ],
 )
 def test_what_cannot_be_is_refused_before_it_is_queued(project, changes, error, message):
