@@ -88,9 +88,11 @@ class CoresetRequest(Settings):
     def knobs(self, basis: Basis) -> dict[str, Any]:
         """The selector's knobs: those given, and the defaults for such a pool, ratio and run."""
         basis = dataclasses.replace(basis, labeled_by=self.labeled_by)
-        known = default_knobs(self.method, self.pruning_ratio, basis).selector
-        given = {name: getattr(self, name) for name in KNOBS if getattr(self, name) is not None}
-        return {**known, **given}
+        return {**default_knobs(self.method, self.pruning_ratio, basis).selector, **self.given_knobs}
+
+    @property
+    def given_knobs(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in KNOBS if getattr(self, name) is not None}
 
     def knob_names(self) -> tuple[str, ...]:
         """Which of KNOBS this method leaves open."""

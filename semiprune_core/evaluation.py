@@ -10,7 +10,6 @@ The training itself is in ``learning.evaluate_job``; nothing here loads torch.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ import pandas as pd
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import Artifact, open_artifact
 from semiprune_core.checks import check_choice, check_range
-from semiprune_core.coresets import KNOBS, RATIOS, CoresetRequest
+from semiprune_core.coresets import KNOBS, RATIOS, CoresetRequest, has_own_evidence
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.settled import LabelsSnapshot
@@ -331,38 +330,31 @@ def pinned_pseudo(project: Project, pins: Mapping[str, str]) -> PseudoRun | None
 # --- the plan ------------------------------------------------------------------------------------------------------
 
 
-def planned_trials(
-    settings: EvaluationSettings, basis: Basis, own_epochs: Mapping[str, int | None] | None = None
-) -> list[Trial]:
+def planned_trials(settings: EvaluationSettings, basis: Basis) -> list[Trial]:
     """Every trial, in order; ``basis`` is that of the project's scores.
 
-    ``own_epochs`` gives for a method with evidence of its own how long the run behind that is; None, or left out, for
-    no run at all.
+    A method that looks at evidence of its own starts from that: its knobs stay open until the evidence is there.
     """
     cells = [
         (method, ratio) for method in settings.methods for ratio in ((0.0,) if method == FULL else settings.ratios)
     ]
     if settings.order == "cheap_first":
         cells.sort(key=lambda cell: (-cell[1], cell[0] == FULL))  # stable: methods in the order given
-    trials = [_trial(settings, method, ratio, basis, own_epochs or {}) for method, ratio in cells]
+    trials = [_trial(settings, method, ratio, basis) for method, ratio in cells]
     if settings.order == "cheap_first":
         return [trial.replace(seed=seed) for seed in settings.seeds for trial in trials]
     return [trial.replace(seed=seed) for trial in trials for seed in settings.seeds]
 
 
-def _trial(
-    settings: EvaluationSettings, method: str, ratio: float, basis: Basis, own_epochs: Mapping[str, int | None]
-) -> Trial:
+def _trial(settings: EvaluationSettings, method: str, ratio: float, basis: Basis) -> Trial:
     if method == FULL:
         return Trial(method=FULL, pruning_ratio=0.0, seed=0)
     request = settings.request(method, ratio)
-    if METHODS[method].evidence != "scores":
-        basis = dataclasses.replace(basis, n_epochs=own_epochs.get(method))
     return Trial(
         method=method,
         pruning_ratio=ratio,
         seed=0,
-        knobs=request.knobs(basis),
+        knobs=request.given_knobs if has_own_evidence(method) else request.knobs(basis),
         score_changes=request.score_changes,
     )
 

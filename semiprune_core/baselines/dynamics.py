@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import shutil
 import tempfile
 import time
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiprune_core import files
-from semiprune_core.baselines.settings import BY_PROVIDER, own_settings
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.evidence_store import EvidenceRun, find_evidence, opened
 from semiprune_core.learning.presets import supervised_preset
@@ -41,17 +39,6 @@ def training_of(project: Project, changes: Mapping[str, Any]) -> SupervisedSetti
     said = (latest.settings.get("training") or {}) if latest is not None else {}
     base = SupervisedSettings.from_json(said) if said else supervised_preset(FALLBACK)
     return base.replace(**changes)
-
-
-def run_length(project: Project, provider: str, given: Mapping[str, Any]) -> int | None:
-    """The epochs of the dynamics run that a provider's scores will stand on; None for one that does without.
-
-    ``given`` are the settings it will be asked with.
-    """
-    kind = BY_PROVIDER.get(provider)
-    if kind is None or "training" not in {field.name for field in dataclasses.fields(kind)}:
-        return None
-    return training_of(project, own_settings(kind, given).to_json()["training"]).epochs
 
 
 @dataclass(frozen=True)

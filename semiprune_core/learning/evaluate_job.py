@@ -11,7 +11,6 @@ import numpy as np
 
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import Artifact, versions
-from semiprune_core.baselines.dynamics import run_length
 from semiprune_core.errors import ConflictError
 from semiprune_core.evaluation import (
     ARTIFACT,
@@ -28,7 +27,7 @@ from semiprune_core.evaluation import (
     planned_trials,
     write_evaluation,
 )
-from semiprune_core.evidence import EvidenceRequest, evidence_for
+from semiprune_core.evidence import EvidenceRequest, evidence_for, kept_for
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.labeling.settled import LabelsSnapshot
 from semiprune_core.learning.device import choose_device
@@ -62,19 +61,12 @@ def run(context: JobContext) -> dict[str, Any]:
     snapshot, pseudo = pinned_snapshot(project, context.pins), pinned_pseudo(project, context.pins)
     ground = ground_of(project, settings.truth, pool=pool, snapshot=snapshot, pseudo=pseudo)
     scores = _pinned_scores(context)
-    basis = scores.basis() if scores else Basis(len(pool))
-    own_epochs = {
-        method: run_length(project, METHODS[method].evidence, settings.evidence_for(method))
-        for method in settings.methods
-        if method != FULL
-    }
-    trials = planned_trials(settings, dataclasses.replace(basis, n_images=len(ground.chosen_from)), own_epochs)
-    bench = _workbench(context, settings, ground, pool, trials)
+    basis = dataclasses.replace(scores.basis() if scores else Basis(len(pool)), n_images=len(ground.chosen_from))
+    planned = planned_trials(settings, basis)
+    bench = _workbench(context, settings, ground, pool, planned)
     files.write_json(context.folder / GROUND, ground_facts(settings, ground, len(pool)))
-    choice = Choice(context, settings, ground, scores, snapshot, bench)
-    for trial in trials:  # what cannot be had is known before the first training
-        if trial.method != FULL and trial not in bench.book:
-            choice.evidence(trial)
+    choice = Choice(context, settings, ground, scores, snapshot, bench, basis)
+    trials = [choice.completed(trial) for trial in planned]  # what cannot be had is known before the first training
     for trial in trials:
         bench.run(trial, choice, words=_words(trial, settings))
     facts = {**ground_facts(settings, ground, len(pool)), "evidence_minutes": evidence_minutes(context.folder)}
@@ -182,8 +174,10 @@ class Choice:
         scores: ScoreRun | None,
         snapshot: LabelsSnapshot,
         bench: Workbench,
+        basis: Basis,
     ) -> None:
         self.context, self.settings, self.snapshot, self.bench = context, settings, snapshot, bench
+        self.basis = basis
         self.scores, self.among = scores, ground.chosen_from
         self._evidence: dict[str, Evidence] = {}
 
@@ -202,12 +196,23 @@ class Choice:
         )
         return self.among[chosen.indices]
 
+    def completed(self, trial: Trial) -> Trial:
+        """The trial with all its knobs, once what its method looks at is there."""
+        if trial.method == FULL or trial in self.bench.book:
+            return trial
+        self.evidence(trial)
+        kept = kept_for(trial.method, self._request(trial))
+        if kept is None:
+            return trial
+        basis = dataclasses.replace(kept.basis(self.basis), n_images=self.basis.n_images)
+        return trial.replace(knobs=self.settings.request(trial.method, trial.pruning_ratio).knobs(basis))
+
     def evidence(self, trial: Trial) -> Evidence:
         """What the trial's method looks at, of the images that may be chosen."""
         key = files.canonical_json([trial.method, trial.score_changes])
         if key not in self._evidence:
             started = time.monotonic()
-            found = self._asked(trial)
+            found = evidence_for(trial.method, self._request(trial))
             self._check_same(key, trial.method, found)
             self._note(trial.method, (time.monotonic() - started) / 60)
             if self.settings.same_annotation_budget:
@@ -215,12 +220,12 @@ class Choice:
             self._evidence[key] = take_evidence(found, self.among)
         return self._evidence[key]
 
-    def _asked(self, trial: Trial) -> Evidence:
+    def _request(self, trial: Trial) -> EvidenceRequest:
         asked = self.settings.evidence_for(trial.method)
         if METHODS[trial.method].evidence == "scores" and self.scores is not None:
             known = dict(self.scores.artifact.settings)  # the pinned ones, whatever was scored since
             asked = {**known, **{name: value for name, value in asked.items() if name in known}}
-        request = EvidenceRequest(
+        return EvidenceRequest(
             self.context.project,
             _Making(
                 self.context,
@@ -233,7 +238,6 @@ class Choice:
             folder=self.context.folder / "evidence",
             labels=self.snapshot,
         )
-        return evidence_for(trial.method, request)
 
     def _check_same(self, key: str, method: str, found: Evidence) -> None:
         """Refuse evidence that is another one than earlier coresets of this job were chosen by."""
