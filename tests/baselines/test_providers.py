@@ -22,6 +22,7 @@ from semiprune_core.evidence import (
 )
 from semiprune_core.exporting import export_csv
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.learning import supervised_run
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS, needs_of
@@ -172,6 +173,23 @@ def test_a_stopped_training_goes_on_in_the_same_folder(project, tmp_path):
     assert progress.reports[0]["done"] >= 4
     np.testing.assert_array_equal(again.table()["aum"], plain)
     assert not list((tmp_path / "work").iterdir())
+
+
+def test_fully_supervised_learns_from_the_reference_labels_and_no_others(project, monkeypatch):
+    learned = []
+    train = supervised_run.train_supervised
+
+    def watched(images, labels, **more):
+        learned.append(np.array(labels))
+        return train(images, labels, **more)
+
+    monkeypatch.setattr(supervised_run, "train_supervised", watched)
+    kept = kept_for("fully_supervised", request(project))
+    reference = project.pool().reference_labels
+    assert (np.load(project.latest("pseudo").path("labels.npy")) != reference).any()  # so that a swap would show
+    assert len(learned) == 1
+    np.testing.assert_array_equal(learned[0], reference)
+    np.testing.assert_array_equal(kept.labels(), reference)
 
 
 def test_fully_supervised_asks_for_a_label_of_every_image(workspace, tmp_path):
