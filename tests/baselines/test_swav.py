@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from semiprune_core.baselines import swav
 from semiprune_core.baselines.settings import SWAV, SwavSettings
-from semiprune_core.baselines.swav import sinkhorn, swapped_loss, train_encoder
+from semiprune_core.baselines.swav import lr_at, sinkhorn, swapped_loss, train_encoder
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.progress import Collected, Stopped
 
@@ -96,9 +97,36 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     np.testing.assert_array_equal(run(Collected(), tmp_path), whole)
 
 
-def test_the_papers_preset_is_the_larger_one():
-    assert (SWAV["paper"].net, SWAV["paper"].epochs) == ("resnet50", 500)
-    assert SWAV["quick"].net == "compact"
+def test_the_learning_rate_rises_in_a_line_and_falls_along_a_cosine():
+    settings = SwavSettings(lr=0.2, warm_up=0.25)
+    found = [lr_at(step, 16, settings) for step in range(16)]
+    np.testing.assert_allclose(found[:5], [0, 0.05, 0.1, 0.15, 0.2])
+    np.testing.assert_allclose(found[4:], [0.1 * (1 + np.cos(np.pi * step / 12)) for step in range(12)])
+    assert lr_at(0, 16, SwavSettings(lr=0.2)) == 0.2  # without warming up it begins at its height
+
+
+def test_training_follows_the_learning_rate(monkeypatch):
+    given = []
+    monkeypatch.setattr(swav, "set_lr", lambda optimizer, lr: given.append(lr))
+    settings = SMALL.replace(epochs=4, warm_up=0.5)
+    train_encoder(streaks(64)[0], settings=settings, seed=0, progress=Collected())
+    assert given == [lr_at(step, 8, settings) for step in range(8)]
+
+
+def test_the_papers_preset_has_the_values_of_its_cifar_run():
+    """The command of swav-cifar10, which ELFS names: 50,000 images in batches of 512, the last short one left out."""
+    paper, n_steps = SWAV["paper"], 500 * (50_000 // 512)
+    assert (paper.net, paper.epochs, paper.batch_size) == ("resnet50", 500, 512)
+    assert (paper.n_prototypes, paper.temperature, paper.epsilon, paper.rounds) == (30, 0.5, 0.05, 3)
+    assert (paper.hidden, paper.projection, paper.weight_decay) == (2048, 128, 1e-6)
+    assert round(paper.frozen * n_steps) == 900
+    rates = [lr_at(step, n_steps, paper) for step in range(0, n_steps, 97)]
+    assert max(rates) == rates[10] == 0.06 and rates[0] == 0
+
+
+def test_the_quick_preset_does_not_warm_up():
+    quick = SWAV["quick"]
+    assert (quick.net, quick.n_prototypes, quick.temperature, quick.warm_up) == ("compact", 100, 0.1, 0.0)
 
 
 def test_a_handful_of_images_is_refused():
