@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from semiprune_core.checks import check_choice, check_range
+from semiprune_core.embeddings.encoders import LEAST_SIDE, MOST_SIDE
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.scores import ScoreSettings
 from semiprune_core.settings import Settings
@@ -22,7 +23,8 @@ class EncoderSettings(Settings):
     """Where features come from: ``auto``, ``ssl``, ``pixels``, or an encoder's name with its ``weights`` file.
 
     ``auto`` is a pretrained encoder that needs no network where one is installed, raw pixels otherwise. A pretrained
-    encoder sees the images at ``encoder_size`` pixels; 0 is twice the side of the training cache, 64 to 224.
+    encoder sees the images at ``encoder_size`` pixels; 0 is what it is made for (224 mostly), and for
+    ``efficientnet_lite0`` twice the side of the training cache, 64 to 224.
     """
 
     encoder: str = AUTO
@@ -31,7 +33,7 @@ class EncoderSettings(Settings):
 
     def check(self) -> None:
         if self.encoder_size:
-            check_range("encoder_size", self.encoder_size, low=32, high=512)
+            check_range("encoder_size", self.encoder_size, low=LEAST_SIDE, high=MOST_SIDE)
 
 
 @dataclass(frozen=True, kw_only=True)

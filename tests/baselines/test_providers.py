@@ -9,6 +9,8 @@ import torch
 from safetensors.torch import save_file
 from torchvision.models import resnet18
 
+from semiprune_core.baselines.features import feature_settings
+from semiprune_core.baselines.settings import EncoderSettings
 from semiprune_core.cli import main
 from semiprune_core.coresets import CoresetRequest, build_coreset, more_ratios, own_evidence
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError
@@ -259,6 +261,20 @@ def test_features_follow_the_weights_file_and_are_computed_once(project, tmp_pat
     assert computed and made(0) == (first, [])
     other, computed = made(1)
     assert other != first and computed
+
+
+@pytest.mark.parametrize(
+    "settings, side",
+    [
+        ({"encoder": "dino_vitb16"}, 224),
+        ({"encoder": "clip_vit_b_32"}, 224),
+        ({"encoder": "torchvision:resnet18"}, 224),
+        ({"encoder": "dino_vitb16", "encoder_size": 96}, 96),
+        ({"encoder": "efficientnet_lite0"}, 64),  # twice 28 pixels, and no less than 64
+    ],
+)
+def test_small_images_are_shown_to_an_encoder_at_the_size_it_is_made_for(settings, side, project):
+    assert feature_settings(EncoderSettings(**settings), project.pool()).encoder_size == side
 
 
 def test_a_pool_that_grew_needs_its_evidence_anew(project, tmp_path):

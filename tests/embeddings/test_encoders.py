@@ -11,7 +11,16 @@ import torch
 
 from semiprune_core.embeddings import encoders
 from semiprune_core.embeddings.efficientnet import SameConv
-from semiprune_core.embeddings.encoders import PACKAGE, USUAL, encode, open_encoder, packaged_encoder
+from semiprune_core.embeddings.encoders import (
+    LEAST_SIDE,
+    MOST_SIDE,
+    PACKAGE,
+    USUAL,
+    encode,
+    open_encoder,
+    own_side,
+    packaged_encoder,
+)
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.workspace import Workspace
 
@@ -96,7 +105,14 @@ def timm(monkeypatch):
         module.asked.append((name, pretrained, dynamic_img_size and dynamic_img_pad))
         return Tower(own[name.split(".")[1]] if num_classes is None else num_classes)
 
+    def get_pretrained_cfg(name):
+        if name.endswith(".wrong"):
+            raise RuntimeError("Invalid pretrained tag (wrong).")
+        sides = {"vit_base_patch16_384.augreg": 384, "vit_base_patch14_dinov2.lvd142m": 518}
+        return types.SimpleNamespace(input_size=(3, sides[name], sides[name])) if name in sides else None
+
     module.create_model = create_model
+    module.models = types.SimpleNamespace(get_pretrained_cfg=get_pretrained_cfg)
     module.list_models = lambda: [
         "vit_small_patch16_224",
         "vit_base_patch16_224",
@@ -147,8 +163,39 @@ def test_a_net_that_timm_does_not_have_is_refused(timm, guard):
         open_encoder("clip_vit_b_32", guard=guard)
 
 
+@pytest.mark.parametrize(
+    "name, side",
+    [
+        *((name, 224) for name in USUAL),
+        ("timm:vit_base_patch16_384.augreg", 384),
+        ("timm:vit_base_patch14_dinov2.lvd142m", 518),
+        ("timm:nothing_known", 224),
+        ("timm:vit_base_patch16_384.wrong", 224),
+        ("torchvision:resnet18", 224),
+        ("resnet18", 224),
+        ("torchvision:inception_v3", 299),
+        ("torchvision:no_such_net", 224),
+        ("odd:thing", 224),
+    ],
+)
+def test_a_net_has_the_input_size_its_library_says(name, side, timm):
+    assert own_side(name) == side
+
+
+def test_without_timm_its_nets_are_taken_to_see_224_pixels(monkeypatch):
+    monkeypatch.setattr(encoders.importlib.util, "find_spec", lambda name: None)
+    assert own_side("timm:vit_base_patch16_384.augreg") == 224
+
+
+def test_every_input_size_of_torchvision_may_be_set():
+    from torchvision import models
+
+    sides = {own_side(f"torchvision:{name}") for name in models.list_models(models)}
+    assert min(sides) >= LEAST_SIDE and max(sides) <= MOST_SIDE
+
+
 @pytest.mark.parametrize("name", USUAL)
-def test_without_timm_a_usual_name_says_what_to_install(name, guard, monkeypatch):
+def test_without_timm_a_a_usual_name_says_what_to_install(name, guard, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(encoders.importlib.util, "find_spec", lambda one: None if one == "timm" else found(one))
     with pytest.raises(InvalidSettingError, match=r"timm is not installed here.*\(pip install timm\)"):
