@@ -251,11 +251,13 @@ class ExtrapolationSettings(EncoderSettings):
 @dataclass(frozen=True, kw_only=True)
 class GraphSettings(ExtrapolationSettings):
     """A graph network of ``hidden`` layers over the graph of ``n_neighbours``; the epoch with the lowest error on a
-    tenth of the labeled images counts."""
+    tenth of the labeled images counts. ``blank`` is the share of learned images that go without their label in an
+    epoch."""
 
     n_neighbours: int = 10
     hidden: tuple[int, ...] = (512, 256)
     dropout: float = 0.5
+    blank: float = 0.5
     lr: float = 0.01
     epochs: int = 100
 
@@ -263,6 +265,7 @@ class GraphSettings(ExtrapolationSettings):
         super().check()
         check_range("n_neighbours", self.n_neighbours, low=1)
         check_range("dropout", self.dropout, low=0, high=1, high_open=True)
+        check_range("blank", self.blank, low=0, high=1)
         check_range("lr", self.lr, low=0, low_open=True)
         check_range("epochs", self.epochs, low=1)
         for width in self.hidden:
