@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from semiprune_core.baselines.settings import AUTO, EncoderSettings
-from semiprune_core.embeddings.encoders import named_encoder, packaged_encoder
+from semiprune_core.embeddings.encoders import PACKAGED, named_encoder, own_side, packaged_encoder
 from semiprune_core.embeddings.features import FEATURES, checked
 from semiprune_core.embeddings.maps import MapSettings
 from semiprune_core.errors import InvalidDataError
@@ -28,15 +28,23 @@ def chosen_encoder(settings: EncoderSettings) -> str:
     return packaged_encoder() or "pixels"
 
 
+def default_side(name: str, image_size: int) -> int:
+    """At which side an encoder sees images of ``image_size`` pixels: its own, however small they are.
+
+    The packaged one runs on machines without a GPU, so it sees no more than is worth its time on small images.
+    """
+    if name != PACKAGED:
+        return own_side(name)
+    return int(min(max(2 * image_size, SMALLEST_SIDE), LARGEST_SIDE))
+
+
 def feature_settings(settings: EncoderSettings, pool: Pool) -> MapSettings:
     """The same question as the Map page would ask it."""
     name = chosen_encoder(settings)
     if name in FEATURES and name != "pretrained":
         return MapSettings(features=name, method="pca")
-    side = settings.encoder_size or min(max(2 * pool.images().shape[1], SMALLEST_SIDE), LARGEST_SIDE)
-    return MapSettings(
-        features="pretrained", method="pca", encoder=name, weights=settings.weights, encoder_size=int(side)
-    )
+    side = settings.encoder_size or default_side(name, pool.images().shape[1])
+    return MapSettings(features="pretrained", method="pca", encoder=name, weights=settings.weights, encoder_size=side)
 
 
 def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> EvidenceRun:

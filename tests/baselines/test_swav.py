@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from semiprune_core.baselines import swav
 from semiprune_core.baselines.settings import SWAV, SwavSettings
-from semiprune_core.baselines.swav import sinkhorn, swapped_loss, train_encoder
+from semiprune_core.baselines.swav import lr_at, sinkhorn, swapped_loss, train_encoder
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.progress import Collected, Stopped
 
@@ -49,42 +50,85 @@ def test_each_view_predicts_the_other_ones_assignments():
     assert swapped_loss((views[0], views[1]), settings).item() == pytest.approx(wanted)
 
 
-def bars(n=64):
+def streaks(n=96):
+    """Lines across or along, each of its own grey, under noise: nothing but their direction tells the two classes."""
     rng = np.random.default_rng(0)
     labels = np.arange(n) % 2
-    images = rng.integers(0, 50, (n, 16, 16, 1), dtype=np.uint8)
-    images[labels == 0, :8] += 150
-    images[labels == 1, :, 7:9] += 150
-    return images, labels
+    lines = np.broadcast_to(rng.normal(0, 40, (n, 16, 1)), (n, 16, 16))
+    lines = np.where(labels[:, None, None] == 0, lines, lines.transpose(0, 2, 1))
+    grey = 128 + lines - lines.mean((1, 2), keepdims=True) + rng.normal(0, 30, (n, 16, 16))
+    return np.clip(grey, 0, 255).astype(np.uint8)[..., None], labels
 
 
-SMALL = SwavSettings(epochs=4, batch_size=32, n_prototypes=6, hidden=16, projection=8, lr=0.05, n_ops=0, cutout=0.0)
+def neighbour_accuracy(features, labels):
+    rows = features.astype(np.float64)
+    apart = ((rows[:, None] - rows[None]) ** 2).sum(-1) + np.diag(np.full(len(rows), np.inf))
+    return (labels[apart.argmin(1)] == labels).mean()
 
 
-def test_an_encoder_is_trained_without_labels_and_a_stopped_run_goes_on(tmp_path):
-    images, labels = bars()
+SMALL = SwavSettings(epochs=20, batch_size=32, n_prototypes=6, hidden=16, projection=8, lr=0.2, n_ops=0, cutout=0.0)
+
+
+def test_training_without_labels_brings_a_class_together_that_the_untrained_net_does_not():
+    images, labels = streaks()
+
+    def run(settings):
+        progress = Collected()
+        features = train_encoder(images, settings=settings, seed=0, progress=progress)
+        assert features.shape == (96, 128) and features.dtype == np.float16 and np.isfinite(features).all()
+        return neighbour_accuracy(features, labels), [one["loss"] for one in progress.reports]
+
+    untrained, flat = run(SMALL.replace(lr=1e-12))
+    trained, losses = run(SMALL)
+    assert len(losses) == len(flat) == 60
+    assert np.mean(losses[-3:]) < 0.5 * np.mean(losses[:3]) and np.mean(flat[-3:]) > 0.8 * np.mean(flat[:3])
+    assert untrained < 0.75 and trained > 0.9
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path):
+    images, _ = streaks(64)
 
     def run(progress, folder):
-        return train_encoder(images, settings=SMALL, seed=0, progress=progress, folder=folder)
+        return train_encoder(images, settings=SMALL.replace(epochs=4), seed=0, progress=progress, folder=folder)
 
-    progress = Collected()
-    whole = run(progress, None)
-    assert whole.shape == (64, 128) and whole.dtype == np.float16 and np.isfinite(whole).all()
-    losses = [one["loss"] for one in progress.reports]
-    assert len(losses) == 8 and losses[-1] < losses[0]
-    rows = whole.astype(np.float64)
-    near = ((rows[:, None] - rows[None]) ** 2).sum(-1) + np.diag(np.full(64, np.inf))
-    assert (labels[near.argmin(1)] == labels).mean() > 0.95
+    whole = run(Collected(), None)
     with pytest.raises(Stopped):
         run(Collected(3), tmp_path)
     np.testing.assert_array_equal(run(Collected(), tmp_path), whole)
 
 
-def test_the_papers_preset_is_the_larger_one():
-    assert (SWAV["paper"].net, SWAV["paper"].epochs) == ("resnet50", 500)
-    assert SWAV["quick"].net == "compact"
+def test_the_learning_rate_rises_in_a_line_and_falls_along_a_cosine():
+    settings = SwavSettings(lr=0.2, warm_up=0.25)
+    found = [lr_at(step, 16, settings) for step in range(16)]
+    np.testing.assert_allclose(found[:5], [0, 0.05, 0.1, 0.15, 0.2])
+    np.testing.assert_allclose(found[4:], [0.1 * (1 + np.cos(np.pi * step / 12)) for step in range(12)])
+    assert lr_at(0, 16, SwavSettings(lr=0.2)) == 0.2  # without warming up it begins at its height
+
+
+def test_training_follows_the_learning_rate(monkeypatch):
+    given = []
+    monkeypatch.setattr(swav, "set_lr", lambda optimizer, lr: given.append(lr))
+    settings = SMALL.replace(epochs=4, warm_up=0.5)
+    train_encoder(streaks(64)[0], settings=settings, seed=0, progress=Collected())
+    assert given == [lr_at(step, 8, settings) for step in range(8)]
+
+
+def test_the_papers_preset_has_the_values_of_its_cifar_run():
+    """The command of swav-cifar10, which ELFS names: 50,000 images in batches of 512, the last short one left out."""
+    paper, n_steps = SWAV["paper"], 500 * (50_000 // 512)
+    assert (paper.net, paper.epochs, paper.batch_size) == ("resnet50", 500, 512)
+    assert (paper.n_prototypes, paper.temperature, paper.epsilon, paper.rounds) == (30, 0.5, 0.05, 3)
+    assert (paper.hidden, paper.projection, paper.weight_decay) == (2048, 128, 1e-6)
+    assert round(paper.frozen * n_steps) == 900
+    rates = [lr_at(step, n_steps, paper) for step in range(0, n_steps, 97)]
+    assert max(rates) == rates[10] == 0.06 and rates[0] == 0
+
+
+def test_the_quick_preset_does_not_warm_up():
+    quick = SWAV["quick"]
+    assert (quick.net, quick.n_prototypes, quick.temperature, quick.warm_up) == ("compact", 100, 0.1, 0.0)
 
 
 def test_a_handful_of_images_is_refused():
     with pytest.raises(InvalidDataError, match="cannot be trained on 3 images"):
-        train_encoder(bars()[0][:3], settings=SMALL, seed=0, progress=Collected())
+        train_encoder(streaks()[0][:3], settings=SMALL, seed=0, progress=Collected())

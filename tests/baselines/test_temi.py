@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from semiprune_core.baselines import temi
 from semiprune_core.baselines.settings import HeadSettings
 from semiprune_core.baselines.temi import Heads, cluster, head_losses
 from semiprune_core.errors import InvalidDataError, WorkspaceError
@@ -64,14 +65,32 @@ def test_heads_are_independent_of_each_other():
     assert before.abs().max() <= 1 + 1e-6  # cosine likenesses while the gains are 1
 
 
-def test_groups_that_are_there_are_found_and_the_best_head_is_the_one_of_the_lowest_loss():
-    values, labels = three_groups()
-    found = cluster(values, n_clusters=3, settings=SMALL, seed=0, progress=Collected())
+def groups_found(found, labels):
+    """How many images lie in the cluster of their group, when every group has one of its own."""
     table = np.zeros((3, 3), int)
     np.add.at(table, (found.labels, labels), 1)
-    assert table.max(axis=1).sum() >= 88 and (table.max(axis=0) > 25).all()
-    assert found.best == found.losses.argmin() and found.losses.shape == (3,)
-    assert found.confidence.min() >= 1 / 3
+    return table.max(axis=1).sum() if (table.max(axis=0) > 25).all() else 0
+
+
+def test_groups_that_are_there_are_found():
+    values, labels = three_groups()
+    found = cluster(values, n_clusters=3, settings=SMALL, seed=0, progress=Collected())
+    assert groups_found(found, labels) >= 88
+    assert found.losses.shape == (3,) and found.confidence.min() >= 1 / 3
+
+
+@pytest.mark.parametrize("sound", [0, 1, 2])
+def test_of_damaged_heads_the_sound_one_is_chosen_and_its_labels_are_given(sound, monkeypatch):
+    class Damaged(Heads):
+        """All heads but one answer the same to every image, so that their labels are worth nothing."""
+
+        def forward(self, x):
+            return super().forward(x) * (torch.arange(3) == sound)[:, None, None]
+
+    monkeypatch.setattr(temi, "Heads", Damaged)
+    values, labels = three_groups()
+    found = cluster(values, n_clusters=3, settings=SMALL.replace(epochs=60), seed=0, progress=Collected())
+    assert found.best == sound and groups_found(found, labels) >= 88
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path):
