@@ -178,11 +178,10 @@ def _default(rows: pd.DataFrame) -> str:
     one = rows.iloc[0]
     if one["method"] == RANDOM:
         return ""
-    labeled_by = "people" if one["truth"] == "true" else "model"
     if one.get("aum_from", "") != "":
-        far = (rows["aum_from"].astype(float) - learned_from(one["pruning_ratio"], labeled_by)).abs()
+        far = (rows["aum_from"].astype(float) - learned_from(one["pruning_ratio"], "accuracy")).abs()
         return str(rows["knob"][far.idxmin()])
-    basis = Basis(int(one["n"]), int(one["epochs"]), labeled_by=labeled_by)
+    basis = Basis(int(one["n"]), int(one["epochs"]))
     known = default_knobs(one["method"], one["pruning_ratio"], basis)
     if "cutoff" in known.selector:
         return f"{known.selector['cutoff']:g}"

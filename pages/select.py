@@ -22,14 +22,14 @@ from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
 from semiprune_core.score_view import ScoreView
 from semiprune_core.scores import SCORES
 from semiprune_core.select_view import ErrorEstimate, Preview
-from semiprune_core.selection import LABELED_BY, SELECTORS, Defaults, default_knobs, has_defaults
+from semiprune_core.selection import AIMS, SELECTORS, Defaults, default_knobs, has_aims
 from semiprune_core.starting import starting_knobs
 from semiprune_core.workspace import Project
 
 SEVERAL = 6  # coresets that are listed and compared at once
 FIRST = ("semi_aum_cutoff", "semi_dual_beta")
 LAST = ("random",)
-LABELED_WORDS = {"people": "By people", "model": "As they are"}
+AIM_WORDS = {"accuracy": "Accuracy", "clean": "Clean labels"}
 OPTION_WORDS = {
     "class_balanced": ("Balance the classes", "Equal shares for all classes, as far as their images go."),
     "keep_human": ("Keep human labels", "Images a person labeled are kept in any case."),
@@ -66,16 +66,17 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
     )
     values: dict[str, Any] = {"method": method, "pruning_ratio": ratio}
     open_knobs = CoresetRequest(**values).knob_names()
-    if has_defaults(method):
-        values["labeled_by"] = st.segmented_control(
-            "Labels before training",
-            LABELED_BY,
-            default=LABELED_BY[0],
+    if has_aims(method):
+        values["aim"] = st.segmented_control(
+            "Aim",
+            AIMS,
+            default=AIMS[0],
             required=True,
-            format_func=LABELED_WORDS.get,
-            key="select_labeled_by",
-            help="Hard images teach most, but more of their pseudo-labels are wrong: they pay once people have labeled "
-            "the coreset. Where it is trained on as the model labeled it, the starting values keep wrong labels out.",
+            format_func=AIM_WORDS.get,
+            key="select_aim",
+            help="Hard images teach most, and more of their pseudo-labels are wrong. *Clean labels* leaves them out, for "
+            "a coreset whose labels nobody will check; networks trained on it did worse in trials, with true labels "
+            "and with the pseudo-labels as they are.",
         )
     known = _starting(project, seen, kept.get(method), values)
     if known.selector or known.scores:
@@ -100,7 +101,7 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
 
 def _starting(project: Project, seen: ScoreView, kept: EvidenceRun | None, values: dict[str, Any]) -> Defaults:
     method, ratio = values["method"], values["pruning_ratio"]
-    basis = dataclasses.replace(seen.basis, labeled_by=values.get("labeled_by", LABELED_BY[0]))
+    basis = dataclasses.replace(seen.basis, aim=values.get("aim", AIMS[0]))
     if kept is None:
         return starting_knobs(project, method, ratio, seen.scores, basis)
     return default_knobs(method, ratio, kept.basis(basis))
@@ -195,8 +196,7 @@ def numbers(found: Preview) -> None:
     if found.has_more_wrong_labels:
         st.caption(
             ":material/info: Hard images teach most, and more of their pseudo-labels are wrong than in the whole pool: "
-            "have people label this coreset before anybody trains on it. To train on pseudo-labels, choose "
-            "*As they are*, or prune less."
+            "have people label this coreset before anybody relies on its labels."
         )
 
 

@@ -27,7 +27,7 @@ from semiprune_core.results import (
 )
 from semiprune_core.scores import ScoreTable
 from semiprune_core.scoring import with_settings
-from semiprune_core.selection import LABELED_BY, SELECTORS, Basis, default_knobs, knob_defaults
+from semiprune_core.selection import AIMS, SELECTORS, Basis, default_knobs, knob_defaults
 from semiprune_core.settings import Settings
 from semiprune_core.starting import searched_knobs
 from semiprune_core.workspace import Project
@@ -48,7 +48,7 @@ class CoresetRequest(Settings):
     """Everything a person chooses on the way to a coreset. ``None`` means the default for this pool and ratio.
 
     ``n_epochs`` is T of DUAL and ``gamma`` its exponent: a change of them scores anew from the stored trajectory.
-    ``labeled_by`` tells who labels the coreset before it is trained on, which the defaults depend on.
+    ``aim`` is what the defaults are to serve: accuracy, or few wrong labels in the coreset (clean).
     The others are knobs of the selectors and options of the selection.
     """
 
@@ -67,10 +67,10 @@ class CoresetRequest(Settings):
     same_annotation_budget: bool = False
     min_per_class: int = 0
     drop_duplicates: bool = False
-    labeled_by: str = "people"
+    aim: str = "accuracy"
 
     def check(self) -> None:
-        check_choice("labeled_by", self.labeled_by, LABELED_BY)
+        check_choice("aim", self.aim, AIMS)
         check_range("pruning_ratio", self.pruning_ratio, low=0, high=1, high_open=True)
         if self.method not in METHODS and self.method not in SELECTORS:
             METHODS[self.method]  # raises, with the known names
@@ -87,7 +87,7 @@ class CoresetRequest(Settings):
 
     def knobs(self, basis: Basis) -> dict[str, Any]:
         """The selector's knobs: those given, and the defaults for such a pool, ratio and run."""
-        basis = dataclasses.replace(basis, labeled_by=self.labeled_by)
+        basis = dataclasses.replace(basis, aim=self.aim)
         return {**default_knobs(self.method, self.pruning_ratio, basis).selector, **self.given_knobs}
 
     @property
@@ -207,7 +207,7 @@ def build_coreset(
         write_coreset(draft, coreset)
         human = pseudo.labels().human_mask
         draft.facts["n_human"] = int(human[coreset.indices].sum())
-        draft.facts["labeled_by"] = request.labeled_by
+        draft.facts["aim"] = request.aim
     return CoresetRun(open_artifact(draft.folder))
 
 
@@ -252,7 +252,7 @@ def more_ratios(
     request = CoresetRequest(
         method=settings["method"],
         seed=run.artifact.manifest["seed"],
-        labeled_by=run.labeled_by,
+        aim=run.aim,
         **settings["options"],
     )
     scores = ScoreRun(made_from(project, run.artifact, "scores"))

@@ -136,7 +136,6 @@ class EvaluationSettings(Settings):
         given = self.knobs.get(method, {}).get(f"{ratio:g}", {})
         counts = self.same_annotation_budget and METHODS[method].labels_from in BY_PEOPLE
         said = {"method": method, "pruning_ratio": ratio, "same_annotation_budget": counts}
-        said["labeled_by"] = "model" if self.truth == "pseudo" else "people"
         return CoresetRequest.from_json({**given, **said})
 
 

@@ -63,7 +63,7 @@ class EvidenceRun:
         """What the starting values of methods on this evidence depend on: its own AUM where it has one, else that of
         the project's ``own`` scores."""
         found = _learned(self.artifact.path("scores.parquet"), self.n_epochs) if "aum" in self.names else own
-        return dataclasses.replace(found, n_epochs=self.n_epochs, labeled_by=own.labeled_by)
+        return dataclasses.replace(found, n_epochs=self.n_epochs, aim=own.aim)
 
     def array(self, name: str) -> np.ndarray:
         """One of its arrays, memory-mapped."""

@@ -155,7 +155,7 @@ def request_of(project: Project, run: CoresetRun) -> CoresetRequest:
         method=settings["method"],
         pruning_ratio=float(settings["pruning_ratio"]),
         seed=int(run.artifact.manifest["seed"]),
-        labeled_by=run.labeled_by,
+        aim=run.aim,
         **settings["options"],
     )
     names = [name for name in request.knob_names() if name in KNOBS and name in settings["knobs"]]

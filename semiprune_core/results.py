@@ -213,9 +213,9 @@ class CoresetRun:
     artifact: Artifact
 
     @property
-    def labeled_by(self) -> str:
-        """Who was to label it before anybody trains on it."""
-        return str(self.artifact.facts.get("labeled_by", "people"))
+    def aim(self) -> str:
+        """What its default knobs were to serve."""
+        return str(self.artifact.facts.get("aim", "accuracy"))
 
     def coreset(self) -> Coreset:
         settings = self.artifact.settings

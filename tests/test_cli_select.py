@@ -69,18 +69,16 @@ def test_select_writes_a_coreset_and_its_files(run, scored):
     assert code == 0 and again["files"] == said["files"]
 
 
-def test_a_coreset_that_nobody_will_label_leaves_more_hard_images_out(run, scored):
+def test_clean_labels_are_an_aim_that_stays_with_the_coreset(run, scored):
     words = ("select", scored.name, "--ratio", "0.7")
-    people, model = (run(*words, "--labeled-by", who)[1] for who in ("people", "model"))
-    assert model["settings"]["knobs"]["cutoff"] > people["settings"]["knobs"]["cutoff"]
-    saved = open_coreset(scored, model["coreset"])
-    assert saved.labeled_by == "model" and refresh.request_of(scored, saved).labeled_by == "model"
+    usual, clean = (run(*words, "--aim", aim)[1] for aim in ("accuracy", "clean"))
+    assert clean["settings"]["knobs"]["cutoff"] > usual["settings"]["knobs"]["cutoff"]
+    saved = open_coreset(scored, clean["coreset"])
+    assert saved.aim == "clean" and refresh.request_of(scored, saved).aim == "clean"
     (other,) = more_ratios(scored, saved, (0.5,))
-    assert other.labeled_by == "model"
-    assert run(*words, "--labeled-by", "people", "--cutoff", "0.2")[1]["settings"]["knobs"] == {
-        **people["settings"]["knobs"],
-        "cutoff": 0.2,
-    }
+    assert other.aim == "clean"
+    given = run(*words, "--aim", "clean", "--cutoff", "0.2")[1]["settings"]["knobs"]
+    assert given == {**usual["settings"]["knobs"], "cutoff": 0.2}
 
 
 def test_knobs_of_another_method_are_refused(run, scored):

@@ -73,17 +73,17 @@ def test_select_moves_with_the_slider_and_builds(workspace, tmp_path):
     assert any("are kept by none" in caption.value for caption in app.caption)
 
 
-def test_select_starts_elsewhere_where_nobody_will_label_the_coreset(workspace, tmp_path):
+def test_select_starts_elsewhere_for_clean_labels(workspace, tmp_path):
     project = make_scored(workspace, tmp_path)
     app = opened("select", project)
-    people = next(caption.value for caption in app.caption if caption.value.startswith("Cutoff"))
-    app.session_state["select_labeled_by"] = "model"
+    usual = next(caption.value for caption in app.caption if caption.value.startswith("Cutoff"))
+    app.session_state["select_aim"] = "clean"
     app.run()
     assert not app.exception
-    model = next(caption.value for caption in app.caption if caption.value.startswith("Cutoff"))
-    assert float(model.split()[1].rstrip(".")) > float(people.split()[1].rstrip("."))
+    clean = next(caption.value for caption in app.caption if caption.value.startswith("Cutoff"))
+    assert float(clean.split()[1].rstrip(".")) > float(usual.split()[1].rstrip("."))
     next(button for button in app.button if button.label == "Build coreset").click().run()
-    assert not app.exception and project.latest("coreset").facts["labeled_by"] == "model"
+    assert not app.exception and project.latest("coreset").facts["aim"] == "clean"
 
 
 def test_an_impossible_choice_is_explained(workspace, tmp_path):

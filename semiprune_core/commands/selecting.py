@@ -30,7 +30,7 @@ from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores, open_coreset
 from semiprune_core.scoring import with_settings
-from semiprune_core.selection import LABELED_BY, SELECTORS
+from semiprune_core.selection import AIMS, SELECTORS
 from semiprune_core.workspace import Project, Workspace
 
 
@@ -119,10 +119,10 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
     ratio.add_argument("--ratios", type=numbers, metavar="R,R,...", help="several at once, such as 0.3,0.5,0.7,0.8,0.9")
     parser.add_argument("--nested", action="store_true", help="with --ratios: hold the knobs, so that coresets nest")
     parser.add_argument(
-        "--labeled-by",
-        choices=LABELED_BY,
-        default=CoresetRequest.labeled_by,
-        help="who labels the coreset before it is trained on; the default knobs depend on it (default: people)",
+        "--aim",
+        choices=AIMS,
+        default=CoresetRequest.aim,
+        help="what default knobs serve: accuracy, or few wrong labels in the coreset (default: accuracy)",
     )
     parser.add_argument("--cutoff", type=float, help="share of the hardest images to drop")
     parser.add_argument("--c-d", type=float, help="c_D of Beta sampling, at least 1")
@@ -168,7 +168,7 @@ def _select(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         n_bins=args.n_bins,
         n_epochs=args.n_epochs,
         gamma=args.gamma,
-        labeled_by=args.labeled_by,
+        aim=args.aim,
         **{name: getattr(args, name) for name in OPTIONS},
     )
     kept = _own_evidence(project, request, args, console)

@@ -4,11 +4,11 @@ from semiprune_core.registry import import_siblings
 from semiprune_core.selection.base import SELECTORS
 from semiprune_core.selection.beta import beta_log_density, beta_parameters, difficult_mean
 from semiprune_core.selection.defaults import (
-    LABELED_BY,
+    AIMS,
     Basis,
     Defaults,
     default_knobs,
-    has_defaults,
+    has_aims,
     learned_from,
     paper_beta,
     paper_cutoff,
@@ -18,7 +18,7 @@ from semiprune_core.selection.options import Choice, SelectionOptions, choose, k
 import_siblings(__name__, list(__path__))
 
 __all__ = [
-    "LABELED_BY",
+    "AIMS",
     "SELECTORS",
     "Basis",
     "Choice",
@@ -29,7 +29,7 @@ __all__ = [
     "choose",
     "default_knobs",
     "difficult_mean",
-    "has_defaults",
+    "has_aims",
     "knob_defaults",
     "learned_from",
     "paper_beta",

@@ -59,9 +59,9 @@ PAPER_BETA: dict[str, tuple[int, float]] = {  # Semi-DUAL+Beta: (T, c_D)
 }
 PAPER_MIN_IMAGES, PAPER_MIN_EPOCHS = 50_000, 90
 """Most of the paper's pools are as large, and all of its runs as long; smaller pools get what was tried here."""
-PEOPLE, MODEL = LABELED_BY = ("people", "model")
+ACCURACY, CLEAN = AIMS = ("accuracy", "clean")
 SHORT_CUTOFFS = (0.0, 0.0, 0.1, 0.2, 0.3)  # by PAPER_RATIOS, for smaller pools and shorter runs of unknown AUM
-LEARNED_FROM = {PEOPLE: (-0.1, 0.1, 0.3, 0.42, 0.58), MODEL: (0.3, 0.5, 0.8, 0.85, 0.9)}
+LEARNED_FROM = {ACCURACY: (-0.1, 0.1, 0.3, 0.42, 0.58), CLEAN: (0.3, 0.5, 0.8, 0.85, 0.9)}
 """By PAPER_RATIOS: images of a lower AUM are dropped, as they were not learned well enough to be of use."""
 CUTOFF_STEP = 0.05
 EASY_LEFT = 0.1
@@ -108,7 +108,7 @@ def paper_beta(dataset: str) -> tuple[int, float]:
 @dataclass(frozen=True)
 class Basis:
     """What starting values depend on: the pool's size, the length of the scoring run, how well it learned the images
-    (``aum``, see :meth:`learned`), and who labels the coreset before it is trained on: people, or only the model.
+    (``aum``, see :meth:`learned`), and the aim: accuracy after training on the coreset, or few wrong labels in it.
 
     A run of unknown length (None) counts as short.
     """
@@ -116,10 +116,10 @@ class Basis:
     n_images: int
     n_epochs: int | None = None
     aum: tuple[float, ...] = ()
-    labeled_by: str = PEOPLE
+    aim: str = ACCURACY
 
     def __post_init__(self) -> None:
-        check_choice("labeled_by", self.labeled_by, LABELED_BY)
+        check_choice("aim", self.aim, AIMS)
 
     @classmethod
     def learned(cls, aum: FloatArray, n_epochs: int | None) -> Basis:
@@ -136,9 +136,9 @@ class Basis:
         return float(np.interp(aum, self.aum, np.linspace(0, 1, len(self.aum))))
 
 
-def has_defaults(method: str) -> bool:
-    """Whether a method has knobs that start from values of the pool."""
-    return method in BY_CUTOFF or method in BY_BETA
+def has_aims(method: str) -> bool:
+    """Whether the starting values of a method depend on the aim."""
+    return method in BY_CUTOFF
 
 
 def default_knobs(method: str, pruning_ratio: float, basis: Basis) -> Defaults:
@@ -172,14 +172,14 @@ def _default_cutoff(pruning_ratio: float, basis: Basis) -> float:
         return _cutoff_at(tuple(medians), pruning_ratio)
     if not basis.aum:
         return _cutoff_at(SHORT_CUTOFFS, pruning_ratio)
-    share = basis.share_below(learned_from(pruning_ratio, basis.labeled_by))
+    share = basis.share_below(learned_from(pruning_ratio, basis.aim))
     cutoff = round(share / CUTOFF_STEP) * CUTOFF_STEP
     return round(max(0.0, min(cutoff, pruning_ratio - EASY_LEFT)), 4)
 
 
-def learned_from(pruning_ratio: float, labeled_by: str) -> float:
+def learned_from(pruning_ratio: float, aim: str) -> float:
     """The AUM from which on images are worth keeping at a ratio."""
-    return float(np.interp(pruning_ratio, PAPER_RATIOS, LEARNED_FROM[labeled_by]))
+    return float(np.interp(pruning_ratio, PAPER_RATIOS, LEARNED_FROM[aim]))
 
 
 def _why(method: str, pruning_ratio: float, basis: Basis) -> str:
@@ -199,7 +199,7 @@ def _why(method: str, pruning_ratio: float, basis: Basis) -> str:
     careful = is_larger or pruning_ratio >= SHAKY_FROM
     said = f"For such pools and runs: {found}{larger}. Search {'first' if careful else 'to be sure'}."
     if method in BY_CUTOFF and basis.aum:
-        below = f"AUM below {learned_from(pruning_ratio, basis.labeled_by):.2f}"
+        below = f"AUM below {learned_from(pruning_ratio, basis.aim):.2f}"
         said = f"Images are left out that the scoring run hardly learned ({below}). {said}"
     return said
 

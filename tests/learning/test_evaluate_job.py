@@ -157,13 +157,6 @@ def test_a_longer_evaluation_knows_what_the_evidence_has_cost(project, quick):
     assert other["semi_aum_cutoff"] < 1, "other evidence has a cost of its own"
 
 
-def test_coresets_trained_on_as_they_are_start_from_values_that_keep_wrong_labels_out(project, quick):
-    trials = done(evaluate(project, methods=("semi_aum_cutoff",), ratios=(0.8,), truth="pseudo")).trials()
-    basis = latest_scores(project).basis()
-    by_model = default_knobs("semi_aum_cutoff", 0.8, dataclasses.replace(basis, labeled_by="model")).selector
-    assert json.loads(trials["knobs"].iloc[0]) == by_model
-
-
 def test_another_truth_shares_nothing_with_an_earlier_evaluation(project, quick):
     done(evaluate(project))
     quick.clear()

@@ -92,7 +92,7 @@ def cutoff(basis, ratio):
 
 @pytest.mark.parametrize("ratio", PAPER_RATIOS)
 def test_the_cutoff_is_the_share_that_was_hardly_learned(ratio):
-    learned_from = LEARNED_FROM["people"][PAPER_RATIOS.index(ratio)]
+    learned_from = LEARNED_FROM["accuracy"][PAPER_RATIOS.index(ratio)]
     share = (learned_from + 0.2) / 1.2  # of evenly spread values from -0.2 to 1
     assert cutoff(pool(-0.2, 1.0), ratio) == pytest.approx(min(share, ratio - 0.1), abs=0.026)  # steps of 0.05
     assert cutoff(pool(0.6, 1.0), ratio) == 0.0
@@ -100,18 +100,18 @@ def test_the_cutoff_is_the_share_that_was_hardly_learned(ratio):
 
 
 def test_the_cutoff_grows_with_the_ratio_and_with_the_share_of_images_that_were_not_learned():
-    for basis in (pool(-0.2, 1.0), pool(-0.6, 0.9), pool(-0.2, 1.0, labeled_by="model")):
+    for basis in (pool(-0.2, 1.0), pool(-0.6, 0.9), pool(-0.2, 1.0, aim="clean")):
         values = [cutoff(basis, percent / 100) for percent in range(100)]
         assert values == sorted(values)
         assert all(value <= percent / 100 for percent, value in enumerate(values))
     assert all(cutoff(pool(-0.6, 0.9), ratio) >= cutoff(pool(-0.2, 1.0), ratio) for ratio in PAPER_RATIOS)
 
 
-def test_where_only_the_model_labels_the_coreset_more_hard_images_are_left_out():
-    by_people, by_model = pool(-0.2, 1.0), pool(-0.2, 1.0, labeled_by="model")
-    assert all(cutoff(by_model, ratio) > cutoff(by_people, ratio) for ratio in PAPER_RATIOS)
-    with pytest.raises(InvalidSettingError, match="labeled_by"):
-        Basis(10, labeled_by="nobody")
+def test_clean_labels_want_more_hard_images_left_out():
+    usual, clean = pool(-0.2, 1.0), pool(-0.2, 1.0, aim="clean")
+    assert all(cutoff(clean, ratio) > cutoff(usual, ratio) for ratio in PAPER_RATIOS)
+    with pytest.raises(InvalidSettingError, match="aim"):
+        Basis(10, aim="speed")
 
 
 def test_no_gain_is_promised_where_nothing_was_tried():
