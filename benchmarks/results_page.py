@@ -45,8 +45,8 @@ method is ahead of Random, and by how much. ± is the standard deviation over se
 seed, with half their 95% interval (Student), in points.
 
 Every method has its starting values; nothing was searched. Those of Semi-AUM and Semi-DUAL were chosen by the trials at
-the end of this page, on Fashion-MNIST and the same test images, which flatters them a little there; other methods that
-choose by a cutoff or by Beta sampling share them.
+the end of this page, on Fashion-MNIST, CIFAR-10 and the same test images, which flatters them a little there; other
+methods that choose by a cutoff or by Beta sampling start in the same way, from their own scores.
 """
 
 
@@ -149,7 +149,7 @@ def by_pool_size(rows: pd.DataFrame) -> Iterator[str]:
     yield "## Does a larger pool help?\n"
     yield (
         "Points above Random with the starting values of each size, on Fashion-MNIST pools of growing size (mean over "
-        f"{_seeds(rows)} seeds; a tenth labeled each). A training saw at most {rows['views'].max():,} images, all "
+        f"{_seeds(rows)}; a tenth labeled each). A training saw at most {rows['views'].max():,} images, all "
         "epochs together; on the larger pools that is short, which is unkind to hard images.\n"
     )
     sizes = sorted(rows["n"].unique())
@@ -219,7 +219,8 @@ def read_trials(path: Path) -> pd.DataFrame:
 
 def _seeds(rows: pd.DataFrame) -> str:
     each = rows.groupby("n")["seed"].nunique()
-    return f"{each.min()}" if each.min() == each.max() else f"{each.min()} to {each.max()}"
+    said = f"{each.min()}" if each.min() == each.max() else f"{each.min()} to {each.max()}"
+    return f"{said} seed{'s' * (said != '1')}"
 
 
 def starting_values(trials: dict[Path, pd.DataFrame]) -> Iterator[str]:
@@ -236,7 +237,7 @@ def starting_values(trials: dict[Path, pd.DataFrame]) -> Iterator[str]:
         trained = "" if one["truth"] == "true" else ", trained on the pseudo-labels as they are"
         yield (
             f"**{TITLES.get(one['dataset'], one['dataset'])}, {one['n']:,} images**, {one['labeled']:.0%} of them "
-            f"labeled, {one['pool_wrong']:.0%} of the labels wrong{trained}, {rows['seed'].nunique()} seeds "
+            f"labeled, {one['pool_wrong']:.0%} of the labels wrong{trained}, {_seeds(rows)} "
             f"(`{path.name}`):\n"
         )
         yield "| pruning | method | knob | accuracy | above Random | wrong |\n|---|---|---|---|---|---|"

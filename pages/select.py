@@ -74,9 +74,9 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
             required=True,
             format_func=AIM_WORDS.get,
             key="select_aim",
-            help="Hard images teach most, and more of their pseudo-labels are wrong. *Clean labels* leaves them out, for "
-            "a coreset whose labels nobody will check; networks trained on it did worse in trials, with true labels "
-            "and with the pseudo-labels as they are.",
+            help="Hard images teach most, and more of their pseudo-labels are wrong. *Clean labels* leaves them out, "
+            "for a coreset whose labels nobody will check; networks trained on it did worse in trials, with true "
+            "labels and with the pseudo-labels as they are.",
         )
     known = _starting(project, seen, kept.get(method), values)
     if known.selector or known.scores:
