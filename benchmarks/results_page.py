@@ -106,6 +106,8 @@ def comparison(path: Path) -> Iterator[str]:
         f"{view.n_trials} trainings, together {trials['minutes'].sum():,.0f} minutes of one core "
         f"({said['machine']['cpu']}), torch {said['versions']['torch']}. `{said['command']}`\n"
     )
+    if "note" in said:
+        yield f"{said['note']}\n"
     if view.full is not None:
         yield f"The whole pool gives {100 * view.full.mean:.1f}%{_schedule(said)}.\n"
     yield f"![Accuracy against pruning ratio](images/results-{path.stem.removeprefix('paper_')}.svg)\n"

@@ -117,6 +117,17 @@ def test_evaluate_says_the_sentence_first_and_then_a_table(scored, capsys):
     assert "± half its 95% interval" in rest[0] and rest[-1].startswith("evaluation-0001: trained on reference labels.")
 
 
+def test_evaluate_hands_settings_to_the_baselines(run, scored, queued):
+    words = ("--methods", "zcore,elfs,random", "--ratios", "0.5", "--device", "cpu", "--background")
+    given = ("encoder=pixels", "elfs.n_clusters=3", 'elfs.heads={"n_heads": 2}')
+    code, said = run("evaluate", scored.name, *words, *(word for one in given for word in ("--evidence", one)))
+    assert code == 0, said
+    (job,) = jobs.list_jobs(scored, "evaluate")
+    assert job.settings["evidence"] == {"encoder": "pixels", "elfs": {"n_clusters": 3, "heads": {"n_heads": 2}}}
+    code, said = run("evaluate", scored.name, *words, "--evidence", "encoder")
+    assert code == 1 and "--evidence takes KEY=VALUE" in said["error"]
+
+
 @pytest.mark.parametrize("words, order", [((), "cheap_first"), (("--order", "as_given"), "as_given")])
 def test_evaluate_takes_the_order_of_its_trainings(run, scored, queued, words, order):
     code, said = run("evaluate", scored.name, *EVALUATE, *words, "--background")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from semiprune_core.errors import InvalidSettingError
 from semiprune_core.registry import Registry
 from semiprune_core.workspace import Workspace
 
@@ -21,6 +23,24 @@ class Outcome:
     value: Any
     text: str
     failed: bool = False
+
+
+def assignments(flag: str, texts: Sequence[str], example: str) -> dict[str, Any]:
+    """What was given as ``flag KEY=VALUE``, several times: values are JSON, else the text itself.
+
+    >>> assignments("--set", ["lr=0.05", "flip=true", "net=wrn_28_2"], "lr=0.05")
+    {'lr': 0.05, 'flip': True, 'net': 'wrn_28_2'}
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        key, mark, value = text.partition("=")
+        if not mark or not key:
+            raise InvalidSettingError(f"{flag} takes KEY=VALUE, such as {example}; got '{text}'.")
+        try:
+            found[key] = json.loads(value)
+        except json.JSONDecodeError:
+            found[key] = value
+    return found
 
 
 @dataclass

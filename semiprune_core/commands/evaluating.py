@@ -10,7 +10,7 @@ import pandas as pd
 
 from semiprune_core import jobs
 from semiprune_core.artifacts import Artifact
-from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
+from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, assignments
 from semiprune_core.commands.selecting import follow, numbers, words
 from semiprune_core.coresets import RATIOS, SAME_BUDGET_RATIOS
 from semiprune_core.errors import InvalidSettingError
@@ -48,6 +48,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=3, metavar="K", help="trainings per cell (default: 3)")
     parser.add_argument("--preset", default="quick", help=f"{', '.join(SUPERVISED_PRESETS)} (default: quick)")
     parser.add_argument("--epochs", type=int, help="instead of the preset's")
+    parser.add_argument(
+        "--evidence",
+        action="append",
+        default=[],
+        metavar="[METHOD.]KEY=VALUE",
+        help="a setting of what baselines look at, such as encoder=timm:... or elfs_self.preset=paper; repeatable",
+    )
     parser.add_argument(
         "--truth", choices=TRUTHS, help="labels to train on (default: reference, else people's; pseudo only if asked)"
     )
@@ -142,7 +149,20 @@ def _settings(args: argparse.Namespace) -> EvaluationSettings:
         truth=args.truth,
         order=args.order or EvaluationSettings.order,
         same_annotation_budget=same,
+        evidence=_evidence(args),
     )
+
+
+def _evidence(args: argparse.Namespace) -> dict[str, Any]:
+    """Settings of what baselines look at: for all by name, for one behind its name and a dot."""
+    found: dict[str, Any] = {}
+    for key, value in assignments("--evidence", args.evidence, "encoder=pixels").items():
+        method, dot, name = key.partition(".")
+        if dot and method in METHODS:
+            found.setdefault(method, {})[name] = value
+        else:
+            found[key] = value
+    return found
 
 
 def _study_settings(args: argparse.Namespace) -> BudgetSettings:

@@ -11,7 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from semiprune_core import files, jobs
-from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
+from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, assignments
 from semiprune_core.coresets import (
     OPTIONS,
     CoresetRequest,
@@ -140,6 +140,13 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
         "--encoder", metavar="NAME", help="of a baseline: pixels, ssl, efficientnet_lite0, timm:..., ..."
     )
     parser.add_argument("--weights", metavar="FILE", help="of its encoder, as .safetensors")
+    parser.add_argument(
+        "--evidence",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="another setting of a baseline, such as n_neighbours=10 or preset=paper; repeatable",
+    )
     parser.add_argument("--device", default="auto", help="where a baseline trains: auto (default), cpu, cuda:0, ...")
     parser.add_argument("--exact", action="store_true", help="leave texts as they are, also where they look like code")
 
@@ -187,10 +194,13 @@ def _own_evidence(
     project: Project, request: CoresetRequest, args: argparse.Namespace, console: Console
 ) -> EvidenceRun | None:
     """A baseline's evidence, made now where it is not there; None for the project's own methods."""
-    settings = {name: getattr(args, name) for name in ("encoder", "weights") if getattr(args, name)}
+    settings = assignments("--evidence", args.evidence, "n_neighbours=10")
+    settings |= {name: getattr(args, name) for name in ("encoder", "weights") if getattr(args, name)}
     if not has_own_evidence(request.method):
         if settings:
-            raise InvalidSettingError(f"--{next(iter(settings))} belongs to the baselines; {request.method} has none.")
+            raise InvalidSettingError(
+                f"The setting {next(iter(settings))} belongs to the baselines; {request.method} has none."
+            )
         return None
     latest_scores(project)  # said before hours of work, not after
     return own_evidence(project, request, console, device=args.device, settings=settings)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
-from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
-from semiprune_core.errors import InvalidSettingError, JobError
+from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, assignments
+from semiprune_core.errors import JobError
 from semiprune_core.jobs import DONE, RESUMABLE, RUNNING, STOPPED, Job, JobStatus, commands, supervise, wait
 from semiprune_core.learning import preflight, training
 from semiprune_core.learning.presets import SSL_PRESETS, ssl_preset
@@ -44,29 +43,18 @@ def settings_from(args: argparse.Namespace) -> TrainSettings:
     own = algorithm.from_json(ssl.options).to_json()
     changes: dict[str, Any] = {}
     options = dict(ssl.options)
-    for text in args.set:
-        key, mark, value = text.partition("=")
-        if not mark or not key:
-            raise InvalidSettingError(f"--set takes KEY=VALUE, such as lr=0.05; got '{text}'.")
+    for key, value in assignments("--set", args.set, "lr=0.05").items():
         if key in own and key not in ssl.to_json():
-            options[key] = _value(value)
+            options[key] = value
         elif key.startswith("options."):
-            options[key.removeprefix("options.")] = _value(value)
+            options[key.removeprefix("options.")] = value
         else:
-            changes[key] = _value(value)
+            changes[key] = value
     return TrainSettings(
         ssl=ssl.replace(**{**changes, "options": {**options, **changes.get("options", {})}}).to_json(),
         preset=args.preset,
         seed=args.seed,
     )
-
-
-def _value(text: str) -> Any:
-    """A JSON value, else the text itself: 0.05, true, wrn_28_2."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
 
 
 def _run(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
