@@ -317,7 +317,7 @@ class Job:
         with self.lease(seconds=LEASE_SECONDS) as mine:
             status = self.stored_status()
             if status.state == RUNNING and mine:
-                processes.end_family(status.launch)
+                processes.end_family(status.launch, self.folder)
                 status = self.epitaph(status)
             if not mine or status.state not in RESUMABLE:
                 raise JobError(
@@ -337,7 +337,7 @@ class Job:
         """End a job that does not honour a stop. Only its own processes are touched; it becomes lost, resumable."""
         status = self.stored_status()
         if status.state == RUNNING and status.launch:
-            processes.end_family(status.launch)
+            processes.end_family(status.launch, self.folder)
             with self.lease(seconds=LEASE_SECONDS) as mine:
                 again = self.stored_status()
                 if mine and again.state == RUNNING and again.launch == status.launch:
@@ -349,7 +349,7 @@ class Job:
         with self.lease(seconds=0.0 if self.status().state == RUNNING else LEASE_SECONDS) as mine:
             if not mine:
                 raise JobError(f"{self.title} ({self.id}) is running. Stop it first.", code="JOB_RUNNING")
-            processes.end_family(self.stored_status().launch)
+            processes.end_family(self.stored_status().launch, self.folder)
             aside = self.folder.with_name(f".{self.id}.deleted")
             os.replace(self.folder, aside)  # nobody sees half a job
         shutil.rmtree(aside)

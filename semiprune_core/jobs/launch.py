@@ -11,7 +11,7 @@ from pathlib import Path
 
 from semiprune_core.jobs import job as jobs
 from semiprune_core.jobs.job import Job
-from semiprune_core.jobs.processes import LAUNCH_VARIABLE
+from semiprune_core.jobs.processes import FOLDER_VARIABLE, LAUNCH_VARIABLE, folder_mark
 
 WORKER_MODULE = "semiprune_core.jobs.worker"
 LOCKS_VARIABLE = "SEMIPRUNE_LOCKS"
@@ -28,12 +28,13 @@ def command(folder: Path, *, nproc: int = 1) -> list[str]:
     return [*torchrun, "--module", WORKER_MODULE, os.fspath(folder)]
 
 
-def environment(launch: str, lock_handles: tuple[int, ...]) -> Mapping[str, str]:
-    """This environment and: which launch it is, the locks it inherits, where our package is, nothing from the cwd."""
+def environment(launch: str, folder: Path, lock_handles: tuple[int, ...]) -> Mapping[str, str]:
+    """This environment and: which launch of which job it is, its locks, where our package is, nothing from the cwd."""
     search = os.pathsep.join(part for part in (os.fspath(SOURCE_ROOT), os.environ.get("PYTHONPATH", "")) if part)
     return {
         **os.environ,
         LAUNCH_VARIABLE: launch,
+        FOLDER_VARIABLE: folder_mark(folder),
         LOCKS_VARIABLE: ",".join(str(handle) for handle in lock_handles),
         "PYTHONPATH": search,
         "PYTHONSAFEPATH": "1",
@@ -49,7 +50,7 @@ def start(job: Job, launch: str, lock_handles: tuple[int, ...]) -> int:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=environment(launch, lock_handles),
+            env=environment(launch, job.folder, lock_handles),
             pass_fds=lock_handles,
             start_new_session=True,
         )

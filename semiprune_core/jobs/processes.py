@@ -1,7 +1,8 @@
 """Which process is which, and ending exactly those that belong to a job.
 
 A pid alone says little: it is given again after its owner has died. A process is named by its pid, its start time
-and the boot it lives in; the processes of a job are known by a random word that only they carry in their environment.
+and the boot it lives in; the processes of a job are known by a random word that only they carry in their environment,
+and by the folder they work in: a copy of the folder knows the word too, but the processes are not its own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import psutil
 
-LAUNCH_VARIABLE = "SEMIPRUNE_LAUNCH"
+LAUNCH_VARIABLE, FOLDER_VARIABLE = "SEMIPRUNE_LAUNCH", "SEMIPRUNE_JOB_FOLDER"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -57,26 +58,35 @@ def is_alive(name: ProcessName) -> bool:
     return name.boot == boot_id() and start_of(name.pid) == name.start
 
 
-def family(launch: str) -> list[psutil.Process]:
-    """All processes that carry the word ``launch``, this one excepted."""
+def folder_mark(folder: Path) -> str:
+    """Names a folder wherever it is moved to; a copy has another mark."""
+    stat = folder.stat()
+    return f"{stat.st_dev}:{stat.st_ino}"
+
+
+def family(launch: str, folder: Path) -> list[psutil.Process]:
+    """All processes that carry the word ``launch`` and work in ``folder``, this one excepted."""
     found: list[psutil.Process] = []
     if not launch:  # a job that ran inside another process left no word
         return found
+    mark = folder_mark(folder)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.pid != os.getpid() and process.environ().get(LAUNCH_VARIABLE) == launch:
+            carried = process.environ()
+            is_ours = (carried.get(LAUNCH_VARIABLE), carried.get(FOLDER_VARIABLE)) == (launch, mark)
+            if is_ours and process.pid != os.getpid():
                 found.append(process)
     return found
 
 
-def end_family(launch: str, *, seconds: float = 10.0) -> int:
+def end_family(launch: str, folder: Path, *, seconds: float = 10.0) -> int:
     """Kill what is left of a launch, wait until it is gone, and say how many there were.
 
     psutil compares start times before it sends a signal, so a pid that was given again meanwhile is left alone.
     """
     n_ended = 0
     deadline = time.monotonic() + seconds
-    while (members := family(launch)) and time.monotonic() < deadline:
+    while (members := family(launch, folder)) and time.monotonic() < deadline:
         for process in members:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()

@@ -154,7 +154,7 @@ def _bury_if_dead(job: Job) -> None:
         status = job.stored_status()
         if not mine or status.state != RUNNING:
             return  # somebody works on it
-        n_left = processes.end_family(status.launch)  # data loaders and ranks that outlived their parent
+        n_left = processes.end_family(status.launch, job.folder)  # data loaders and ranks that outlived their parent
         if n_left:
             log.warning("Ended %d processes that the dead job %s had left behind.", n_left, job.id)
         job.write_status(job.epitaph(status))

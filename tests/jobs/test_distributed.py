@@ -23,9 +23,9 @@ def test_one_process_is_started_plainly_and_several_through_torchrun(tmp_path, m
     assert words[-3:] == ["--module", "semiprune_core.jobs.worker", str(tmp_path)]
 
 
-def test_a_worker_imports_our_package_and_nothing_from_where_it_stands(monkeypatch):
+def test_a_worker_imports_our_package_and_nothing_from_where_it_stands(monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
-    environment = launch.environment("word", (5, 7))
+    environment = launch.environment("word", tmp_path, (5, 7))
     assert environment["PYTHONPATH"].split(":") == [str(launch.SOURCE_ROOT), "/elsewhere"]
     assert environment["PYTHONSAFEPATH"] == "1"
     assert environment["SEMIPRUNE_LOCKS"] == "5,7"
@@ -51,9 +51,9 @@ def test_ranks_whose_torchrun_was_killed_are_ended_before_the_job_is_called_lost
     job = submit(project, "ranks", {"fails": 9}, nproc=2)
     wait_until(lambda: supervise(project.workspace) or job.status().done == 1, seconds=120)
     word = job.status().launch
-    agent = [process for process in family(word) if "torch.distributed.run" in process.cmdline()]
+    agent = [process for process in family(word, job.folder) if "torch.distributed.run" in process.cmdline()]
     assert len(agent) == 1
     assert job.status().state == RUNNING
     agent[0].kill()
     assert wait(job, 30).state == "lost"
-    assert family(word) == []
+    assert family(word, job.folder) == []

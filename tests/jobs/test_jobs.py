@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from semiprune_core.errors import InvalidSettingError, JobError, UnknownNameErro
 from semiprune_core.jobs import (
     DONE,
     FAILED,
+    LOST,
     QUEUED,
     RUNNING,
     STOPPED,
@@ -23,6 +25,7 @@ from semiprune_core.jobs import (
     supervise,
     wait,
 )
+from semiprune_core.workspace import Workspace
 from tests.jobs.helpers import ROOT
 from tests.support.waiting import wait_until
 
@@ -89,6 +92,18 @@ def test_a_stop_is_honoured_and_a_resume_goes_on_from_the_checkpoint(project):
     done = [line["done"] for line in job.progress()]
     assert done == sorted(done)
     assert {line["attempt"] for line in job.progress()} == {1, 2}
+
+
+def test_a_copy_of_the_workspace_leaves_the_running_job_alone(project, tmp_path):
+    job = submit(project, "count", {"n": 1000, "seconds": 0.01})
+    wait_until(lambda: running(job))
+    copied = Workspace.open(shutil.copytree(project.workspace.root, tmp_path / "copy"))
+    supervise(copied)
+    (twin,) = list_jobs(copied.project(project.name))
+    assert twin.status().state == LOST and twin.status().is_resumable
+    before = job.status().done
+    wait_until(lambda: running(job, at_least=before + 1))
+    assert job.stop() and wait(job, 30).state == STOPPED
 
 
 def test_sigterm_is_a_stop_request(project):
