@@ -4,13 +4,14 @@
 
 For each seed: a random tenth labeled, FixMatch, a dynamics run on its pseudo-labels, AUM of every image. Said are the
 mean AUM of rightly and of wrongly labeled images, and for the Semi-AUM coreset at r = 0.7 the share of wrong labels as
-a part of their share in the pool: with the starting value for such a pool, which is chosen for accuracy after people
-have labeled the coreset, and with other cutoffs, up to the paper's median of 0.4, for those who train on pseudo-labels.
+a part of their share in the pool: with the starting values for such a pool, for accuracy and for clean labels, and with
+other cutoffs.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import time
 from typing import Any
 
@@ -26,7 +27,7 @@ from semiprune_core.methods import select_coreset
 from semiprune_core.progress import Collected
 from semiprune_core.records import Evidence
 from semiprune_core.scores import ScoreSettings, compute_scores
-from semiprune_core.selection import Basis, default_knobs
+from semiprune_core.selection import AIMS, Basis, default_knobs
 
 RATIO = 0.7
 CUTOFFS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -50,10 +51,14 @@ def one_seed(seed: int, n_images: int | None, short: dict[str, Any]) -> dict[str
     settings = ScoreSettings(window=min(10, training.epochs), dual_epochs=training.epochs)
     aum = compute_scores(recorder.trajectory(), settings=settings)["aum"]
     wrong = pseudo != truth
-    default = default_knobs("semi_aum_cutoff", RATIO, Basis(len(truth), training.epochs)).selector["cutoff"]
+    basis = Basis.learned(aum, training.epochs)
+    defaults = {
+        aim: default_knobs("semi_aum_cutoff", RATIO, dataclasses.replace(basis, aim=aim)).selector["cutoff"]
+        for aim in AIMS
+    }
     evidence = Evidence(len(truth), {"aum": aum}, labels=pseudo, human_mask=given >= 0)
     part = {}
-    for cutoff in sorted({*CUTOFFS, default}):
+    for cutoff in sorted({*CUTOFFS, *defaults.values()}):
         kept = select_coreset(evidence, "semi_aum_cutoff", pruning_ratio=RATIO, seed=seed, cutoff=cutoff).indices
         part[f"{cutoff:g}"] = round(float(wrong[kept].mean() / wrong.mean()), 3)
     return {
@@ -61,7 +66,7 @@ def one_seed(seed: int, n_images: int | None, short: dict[str, Any]) -> dict[str
         "wrong": round(float(wrong.mean()), 4),
         "aum_right": round(float(aum[~wrong].mean()), 4),
         "aum_wrong": round(float(aum[wrong].mean()), 4),
-        "default_cutoff": default,
+        "default_cutoffs": defaults,
         "wrong_in_coreset_to_pool": part,
         "minutes": round((time.perf_counter() - started) / 60, 2),
     }
@@ -83,7 +88,7 @@ def main() -> None:
     gaps = [run["aum_right"] - run["aum_wrong"] for run in runs]
     parts = {
         cutoff: round(float(np.mean([run["wrong_in_coreset_to_pool"][cutoff] for run in runs])), 3)
-        for cutoff in runs[0]["wrong_in_coreset_to_pool"]
+        for cutoff in map("{:g}".format, CUTOFFS)
     }
     keys = {"aum_gap": round(float(np.mean(gaps)), 3), "ratio": RATIO, "wrong_in_coreset_to_pool": parts}
     finish("aum", keys, {"aum_gap": spread(gaps), "runs": runs}, keep=not args.small)

@@ -9,8 +9,11 @@ A comparison that was not run has no section. Nothing is measured here.
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +27,11 @@ from semiprune_core.evaluation_runs import Evaluation
 from semiprune_core.evaluation_view import FULL, RANDOM, Difference, EvaluationView, half_interval, percent, view_of
 from semiprune_core.methods import METHODS
 from semiprune_core.paper_results import RESULTS as PAPER_FILE
-from semiprune_core.selection import Basis, default_knobs, learned_from
+from semiprune_core.selection import AIMS, Basis, default_knobs, learned_from
 
 PAGE = ROOT / "docs" / "results.md"
 PICTURES = ROOT / "docs" / "images"
+DEMO = ROOT / "assets" / "demo_project.zip"
 OURS = ("semi_aum_cutoff", "semi_dual_beta")
 GROWING = (0.7, 0.8, 0.9)
 TITLES = {"fashion": "Fashion-MNIST", "cifar10": "CIFAR-10", "cifar10_12k": "CIFAR-10"}
@@ -199,15 +203,25 @@ def wrong_labels(path: Path) -> Iterator[str]:
     yield (
         f"On the demo pool, {len(runs)} draws of the labeled tenth ({100 * wrong:.0f}% of the labels wrong): the mean "
         f"AUM of wrong ones is {low:.2f}, of right ones {high:.2f}. What that does to a coreset at {said['ratio']:.0%} "
-        "is the cutoff's doing: a small one keeps hard images, many of them wrongly labeled, which teach most once "
-        "people have labeled them; a large one keeps wrong labels out, for those who train on pseudo-labels as they "
-        f"are. `{said['command']}`\n"
+        "is the cutoff's doing: a small one keeps hard images, many of them wrongly labeled, which teach most all the "
+        "same; a large one keeps wrong labels out, for those who will not check them. A project starts with "
+        f"{_usual_cutoffs(said['ratio'])} here. `{said['command']}`\n"
     )
     yield "| cutoff | share of wrong labels in the coreset, to that in the pool | lowest and highest |\n|---|---|---|"
     for cutoff, mean in said["wrong_in_coreset_to_pool"].items():
         each = [one["wrong_in_coreset_to_pool"][cutoff] for one in runs]
         yield f"| {cutoff} | {mean:.2f} | {min(each):.2f} to {max(each):.2f} |"
     yield ""
+
+
+def _usual_cutoffs(ratio: float) -> str:
+    """What the finished demo starts with, which has the same images and one more draw of labels."""
+    with zipfile.ZipFile(DEMO) as archive, archive.open("artifacts/scores-0001/scores.parquet") as file:
+        aum = pd.read_parquet(io.BytesIO(file.read()), columns=["aum"])["aum"].to_numpy()
+    cutoffs = {
+        aim: default_knobs(OURS[0], ratio, replace(Basis.learned(aum, 30), aim=aim)).selector["cutoff"] for aim in AIMS
+    }
+    return f"{cutoffs['accuracy']:g} for accuracy and {cutoffs['clean']:g} for clean labels"
 
 
 def read_trials(path: Path) -> pd.DataFrame:

@@ -9,13 +9,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from semiprune_core import artifacts, finished_demo, freshness, jobs, line
+from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.errors import InvalidDataError, WorkspaceError
 from semiprune_core.housekeeping import copy_project
 from semiprune_core.labeling import open_store
 from semiprune_core.learning import training
 from semiprune_core.progress import Collected, Stopped
-from semiprune_core.results import latest_pseudo
+from semiprune_core.results import latest_pseudo, latest_scores
 from semiprune_core.review import label_images
+from semiprune_core.selection import AIMS
 from semiprune_core.verify import first_difference, verify
 from semiprune_core.workspace import Workspace
 
@@ -53,6 +55,17 @@ def test_the_archive_is_what_its_manifest_says_and_small_enough():
     assert finished_demo.ARCHIVE.stat().st_size <= 8_000_000
     kinds = {name.rsplit("-", 1)[0] for name in said["artifacts"]}
     assert {"pseudo", "trajectory", "scores", "map", "coreset"} <= kinds and "pool" not in kinds
+
+
+def test_wrong_labels_have_a_lower_aum_and_clean_coresets_have_half_of_their_share(project):
+    aum, pseudo = latest_scores(project).table()["aum"], latest_pseudo(project).labels()
+    wrong = pseudo.labels != project.pool().reference_labels
+    assert aum[~wrong].mean() - aum[wrong].mean() >= 0.2
+    usual, clean = (build_coreset(project, CoresetRequest(pruning_ratio=0.7, aim=aim)) for aim in AIMS)
+    assert wrong[clean.coreset().indices].mean() <= wrong.mean() / 2
+    assert wrong[usual.coreset().indices].mean() > wrong.mean(), (
+        "hard images are kept for accuracy, wrong ones with them"
+    )
 
 
 def test_it_was_really_trained():
