@@ -29,7 +29,7 @@ from semiprune_core.workspace import Project
 SEVERAL = 6  # coresets that are listed and compared at once
 FIRST = ("semi_aum_cutoff", "semi_dual_beta")
 LAST = ("random",)
-AIM_WORDS = {"accuracy": "Accuracy", "clean": "Clean labels"}
+AIM_WORDS = {"accuracy": "Accuracy", "clean": "Clean"}
 OPTION_WORDS = {
     "class_balanced": ("Balance the classes", "Equal shares for all classes, as far as their images go."),
     "keep_human": ("Keep human labels", "Images a person labeled are kept in any case."),
@@ -74,7 +74,7 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
             required=True,
             format_func=AIM_WORDS.get,
             key="select_aim",
-            help="Hard images teach most, and more of their pseudo-labels are wrong. *Clean labels* leaves them out, "
+            help="Hard images teach most, and more of their pseudo-labels are wrong. *Clean* leaves them out, "
             "for a coreset whose labels nobody will check; networks trained on it did worse in trials, with true "
             "labels and with the pseudo-labels as they are.",
         )
