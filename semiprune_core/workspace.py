@@ -13,6 +13,7 @@ $SEMIPRUNE_HOME/                 default ./workspace
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -79,12 +80,13 @@ class Workspace:
     def secret(self) -> str:
         """A random secret of this installation, made at first use, readable by its owner only."""
         path = self.root / "secret"
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return path.read_text("ascii").strip()
-        with os.fdopen(handle, "w") as file:
-            file.write(secrets.token_urlsafe(32))
+        if not path.exists():
+            aside = self.root / f".secret.{secrets.token_hex(4)}.part"
+            with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(secrets.token_urlsafe(32))
+            with contextlib.suppress(FileExistsError):  # of several that come at once, the first one's counts
+                os.link(aside, path)
+            aside.unlink()
         return path.read_text("ascii").strip()
 
     def names(self) -> list[str]:

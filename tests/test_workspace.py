@@ -2,6 +2,8 @@
 
 import json
 import stat
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
@@ -115,3 +117,19 @@ def test_a_project_file_of_the_wrong_shape_is_named(workspace, text):
     (project.folder / "project.json").write_text(text)
     with pytest.raises(WorkspaceError, match="damaged"):
         workspace.project("photos")
+
+
+def test_all_who_come_first_get_the_same_secret(tmp_path):
+    for number in range(20):
+        workspace, gate = Workspace.open(tmp_path / str(number)), Barrier(8)
+
+        def first(_, workspace=workspace, gate=gate):
+            gate.wait()
+            return workspace.secret
+
+        with ThreadPoolExecutor(8) as threads:
+            found = set(threads.map(first, range(8)))
+        assert len(found) == 1 and len(found.pop()) >= 32
+        assert [path.name for path in workspace.root.iterdir()].count("secret") == 1
+        assert not list(workspace.root.glob(".secret*"))
+        assert (workspace.root / "secret").stat().st_mode & 0o777 == 0o600

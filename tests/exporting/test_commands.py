@@ -35,7 +35,7 @@ def ids(path):
 
 
 def test_several_ratios_at_once_are_nested_where_the_selector_allows_it(run):
-    code, said = run("select", "test", "--ratios", "0.9,0.3,0.5")
+    code, said = run("select", "test", "--ratios", "0.9,0.3,0.5", "--nested")
     assert code == 0 and said["nesting"].startswith("Nested")
     kept = [ids(one["files"]["kept"]) for one in said["coresets"]]
     assert [len(one) for one in kept] == [28, 20, 4]

@@ -93,9 +93,11 @@ def test_a_vanished_class_is_warned_of(project, select):
 
 def test_several_ratios_from_the_page(project, select):
     select()
-    app = press(opened(project), "Select them")
+    app = opened(project)
+    next(toggle for toggle in app.toggle if toggle.label == "Nested").set_value(True).run()
+    app = press(app, "Select them")
     assert len(app.session_state["export_coresets"]) == 5
-    assert any("Nested" in info.value for info in app.info)
+    assert any("every coreset is part of the next larger one" in info.value for info in app.info)
     assert "Export 5 coresets" in " ".join(button.label for button in app.button)
 
 

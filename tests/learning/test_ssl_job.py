@@ -134,7 +134,7 @@ def test_a_stop_leaves_a_checkpoint_and_resume_goes_on(project):
     supervise(job.workspace)
     wait_until(lambda: job.status().done >= 3, seconds=PATIENCE)
     job.stop()
-    status = wait(job, seconds=PATIENCE)
+    status = wait(job, PATIENCE)
     assert status.state == "stopped" and 0 < status.done < 2000
     assert list(job.work_folder.glob("round-0/checkpoint-*.json"))
     assert training.list_runs(project)[0].artifact is None
@@ -150,7 +150,7 @@ def test_a_stop_leaves_a_checkpoint_and_resume_goes_on(project):
 def test_a_training_cache_that_is_gone_or_changed_is_refused_in_words(project, damage, code):
     job = training.start_training(project, short_run(), device="cpu")
     damage(project.artifacts("pool")[0])
-    status = wait(job, seconds=PATIENCE)
+    status = wait(job, PATIENCE)
     assert (status.state, status.error_code) == ("failed", code)
     assert "import the pool anew" in status.message
     assert project.latest("pseudo") is None
