@@ -1,12 +1,14 @@
 """The paper's comparison at a size that two cores can finish: all methods, five ratios, several seeds.
 
     .venv/bin/python benchmarks/paper.py --dataset fashion|cifar10|FILE.npz [--variant standard|corrupt|longtail]
-        [--scale small|medium|full] [--seeds 3] [--methods A,B] [--ratios R,R] [--preset P] [--epochs E]
+        [--scale small|medium|full] [--seeds 3] [--closer 0] [--methods A,B] [--ratios R,R] [--preset P] [--epochs E]
         [--home DIR] [--small]
 
 It walks the product's own line: import (with the variant), a random tenth labeled from the reference labels, FixMatch,
 the dynamics run, every method's own evidence, and the evaluation job. The project stays in ``--home``, so that a
 repeated call goes on where the last one ended, and a call with more methods, ratios or seeds takes over what is there.
+``--closer`` asks for more seeds of the methods that the comparison is about (Random, Semi-AUM, Semi-DUAL) at the ratios
+from 0.7 on: an interval over three differences is twice as wide as one over six, for the same spread.
 ``results/paper_<dataset>_<variant>.csv`` holds one row per training,
 ``results/paper_<dataset>_<variant>.json`` the machine, the versions, the settings and the minutes of each stage; the
 last line printed is JSON with the mean gain over Random in points. ``cifar10`` needs ``--data FILE.npz``.
@@ -51,6 +53,9 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "longtail": ({"name": "longtail", "factor": 0.1},),
 }
 RATIOS = "0.3,0.5,0.7,0.8,0.9"
+CLOSER = ("random", "semi_aum_cutoff", "semi_dual_beta")
+CLOSER_FROM = 0.7
+"""The methods and the lowest ratio that ``--closer`` asks for more seeds of."""
 
 
 @dataclass
@@ -139,6 +144,9 @@ def main() -> None:
     parser.add_argument("--scale", choices=tuple(SCALES), default="small")
     parser.add_argument("--n", type=int, help="so many images instead of the scale's")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument(
+        "--closer", type=int, default=0, help="so many seeds of Random, Semi-AUM, Semi-DUAL from 0.7 on"
+    )
     parser.add_argument("--methods", default=",".join([FULL, *METHODS]))
     parser.add_argument("--ratios", default=RATIOS)
     parser.add_argument("--epochs", type=int, help="of a training on the whole pool, instead of the preset's")
@@ -170,24 +178,43 @@ def main() -> None:
             project, "dynamics", {"preset": "quick"}, lambda: submit_dynamics(project, preset="quick", **short)
         ),
     )
+    ratios = tuple(map(float, args.ratios.split(",")))
+    run = evaluated(args, project, tuple(args.methods.split(",")), ratios, 1 if args.small else args.seeds)
+    trials = run.trials()
+    if args.closer:
+        high = tuple(ratio for ratio in ratios if ratio >= CLOSER_FROM)
+        more = evaluated(args, project, CLOSER, high, args.closer).trials()
+        trials = pd.concat([trials, more]).drop_duplicates(["method", "pruning_ratio", "seed"], ignore_index=True)
+    keep(args, project, run, trials, ssl.to_json(), stages.minutes())
+
+
+def evaluated(
+    args: argparse.Namespace, project: Project, methods: tuple[str, ...], ratios: tuple[float, ...], n_seeds: int
+) -> EvaluationRun:
+    """An evaluation, which takes over what earlier ones have trained."""
     wanted = EvaluationSettings(
-        methods=tuple(args.methods.split(",")),
-        ratios=tuple(map(float, args.ratios.split(","))),
-        seeds=tuple(range(1 if args.small else args.seeds)),
+        methods=methods,
+        ratios=ratios,
+        seeds=tuple(range(n_seeds)),
         preset=args.preset,
         epochs=2 if args.small else args.epochs,
     )
     asked = {name: wanted.to_json()[name] for name in ("methods", "ratios", "seeds", "preset", "epochs")}
-    finish_job(project, "evaluate", asked, lambda: submit_evaluation(project, wanted))  # takes over what was trained
+    finish_job(project, "evaluate", asked, lambda: submit_evaluation(project, wanted))
     artifact = project.latest("evaluation")
     assert artifact is not None
-    keep(args, project, EvaluationRun(artifact), ssl.to_json(), stages.minutes())
+    return EvaluationRun(artifact)
 
 
 def keep(
-    args: argparse.Namespace, project: Project, run: EvaluationRun, ssl: dict[str, Any], minutes: dict[str, float]
+    args: argparse.Namespace,
+    project: Project,
+    run: EvaluationRun,
+    table: pd.DataFrame,
+    ssl: dict[str, Any],
+    minutes: dict[str, float],
 ) -> None:
-    table = run.trials()
+    """Write down the trials of ``run`` and of what was added to it."""
     evidence = sum(run.artifact.facts.get("evidence_minutes", {}).values())
     minutes = {**minutes, "evaluation": round(float(table["minutes"].sum()) + evidence, 2)}
     name = f"paper_{Path(args.dataset).stem}_{args.variant}"

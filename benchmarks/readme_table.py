@@ -12,9 +12,11 @@ import argparse
 import csv
 import json
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from comparisons import found_in, said_of, title_of
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).with_name("results")
@@ -171,44 +173,45 @@ TABLE: tuple[tuple[str, Callable[[Found], Iterator[Row]]], ...] = (
 )
 
 
-def coresets(path: Path) -> list[str]:
-    """Test accuracy on coresets, mean and spread over seeds: methods by pruning ratio."""
+def coresets(paths: Iterable[Path]) -> Iterator[str]:
+    """Test accuracy on coresets, mean and spread over seeds: pools and methods by pruning ratio."""
+    pools = {path: _by_cell(path) for path in paths}
+    ratios = sorted({ratio for cells in pools.values() for method, ratio in cells if method != "full"})
+    if not ratios:
+        return
+    counts = sorted({len(values) for cells in pools.values() for values in cells.values()})
+    yield (
+        "Test accuracy (%) after training on coresets with true labels, mean ± standard deviation over "
+        f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds. [All methods, differences to Random "
+        "with their intervals, and the settings](docs/results.md)."
+    )
+    yield ""
+    yield f"| pool | method | {' | '.join(f'{ratio:.0%} removed' for ratio in ratios)} |"
+    yield "|---" * (2 + len(ratios)) + "|"
+    for path, cells in pools.items():
+        said = said_of(path)
+        pool = f"{title_of(said)}, {said['n_pool']:,} images"
+        if ("full", 0.0) in cells:
+            pool += f", all of them {_mean(cells['full', 0.0])}"
+        for method, title in MAIN.items():
+            yield f"| {pool} | {title} | {' | '.join(_mean(cells.get((method, ratio))) for ratio in ratios)} |"
+            pool = ""
+
+
+def _by_cell(path: Path) -> dict[tuple[str, float], list[float]]:
+    """Accuracies by method and ratio."""
     cells: dict[tuple[str, float], list[float]] = {}
     with open(path, newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             cells.setdefault((row["method"], float(row["pruning_ratio"])), []).append(float(row["test_accuracy"]))
-    if not cells:
-        return []
-    scale = 1 if max(max(values) for values in cells.values()) > 1 else 100
-    ratios = sorted({ratio for method, ratio in cells if method != "full"})
-    methods = list(dict.fromkeys(method for method, _ in cells if method != "full"))
+    return cells
 
-    def cell(values: list[float] | None) -> str:
-        if not values:
-            return ""
-        spread = f" ± {scale * statistics.stdev(values):.1f}" if len(values) > 1 else ""
-        return f"{scale * statistics.mean(values):.1f}{spread}"
 
-    n_seeds = sorted({len(values) for values in cells.values()})
-    name = path.stem.removeprefix("paper_").replace("_", " ")
-    whole = [values for (method, _), values in cells.items() if method == "full"]
-    seeds = f"{n_seeds[0]}" if len(n_seeds) == 1 else f"{n_seeds[0]} to {n_seeds[-1]}"
-    lines = [
-        f"Test accuracy (%) after training on coresets, {name}, mean ± standard deviation over {seeds} seeds"
-        + (f"; on the full pool {cell(whole[0])}:" if whole else ":"),
-        "",
-        "| method | " + " | ".join(f"{ratio:.0%} removed" for ratio in ratios) + " |",
-        "|---" * (1 + len(ratios)) + "|",
-    ]
-    lines += [
-        f"| {title} | " + " | ".join(cell(cells.get((method, ratio))) for ratio in ratios) + " |"
-        for method, title in MAIN.items()
-        if method in methods
-    ]
-    n_others = len([method for method in methods if method not in MAIN])
-    if n_others:
-        lines += ["", f"[With {n_others} other method{'s' if n_others > 1 else ''}](docs/results.md)."]
-    return [*lines, ""]
+def _mean(values: list[float] | None) -> str:
+    if not values:
+        return ""
+    spread = f" ± {100 * statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    return f"{100 * statistics.mean(values):.1f}{spread}"
 
 
 def render(folder: Path = RESULTS) -> str:
@@ -232,8 +235,7 @@ def render(folder: Path = RESULTS) -> str:
             f"{versions['torch']}. The machine was not idle: each file in `benchmarks/results/` holds its load.",
             "",
         ]
-    for path in sorted(folder.glob("paper_*.csv")):
-        lines += coresets(path)
+    lines += coresets(found_in(folder))
     return "\n".join(lines).strip() + "\n"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.trial_tables import fake_trials
+from tests.support.trial_tables import table as trial_table
 
 ROOT = Path(__file__).resolve().parents[2]
 SAID = {
@@ -45,9 +46,9 @@ def script(name, monkeypatch=None):
     return module
 
 
-@pytest.fixture(scope="module")
-def table():
-    return script("readme_table")
+@pytest.fixture
+def table(monkeypatch):
+    return script("readme_table", monkeypatch)
 
 
 def write(folder, names=tuple(RESULTS)):
@@ -75,12 +76,13 @@ def test_trials_become_means_with_their_spread(table, tmp_path):
     rows = [("random", 0.9, 0, 0.80), ("random", 0.9, 1, 0.82), ("semi_aum_cutoff", 0.9, 0, 0.85), ("full", 0, 0, 0.9)]
     rows.append(("elfs", 0.9, 0, 0.7))
     lines = ["dataset,variant,method,pruning_ratio,seed,test_accuracy,minutes"]
-    lines += [f"demo,plain,{method},{ratio},{seed},{accuracy},1" for method, ratio, seed, accuracy in rows]
-    (tmp_path / "paper_demo_plain.csv").write_text("\n".join(lines) + "\n")
+    lines += [f"demo,longtail,{method},{ratio},{seed},{accuracy},1" for method, ratio, seed, accuracy in rows]
+    (tmp_path / "paper_demo_longtail.csv").write_text("\n".join(lines) + "\n")
+    facts = {"dataset": "demo", "variant": "longtail", "n_pool": 1200}
+    (tmp_path / "paper_demo_longtail.json").write_text(json.dumps(facts))
     said = table.render(tmp_path)
-    assert "| Random | 81.0 ± 1.4 |" in said and "| Semi-AUM+Cutoff | 85.0 |" in said
-    assert "elfs" not in said and "[With 1 other method](docs/results.md)." in said
-    assert "on the full pool 90.0" in said and "over 1 to 2 seeds" in said
+    assert "| demo, long-tailed (0.1), 1,200 images, all of them 90.0 | Random | 81.0 ± 1.4 |" in said
+    assert "|  | Semi-AUM+Cutoff | 85.0 |" in said and "elfs" not in said and "over 1 to 2 seeds" in said
 
 
 def test_only_what_stands_between_the_marks_changes(table, tmp_path):
@@ -124,12 +126,41 @@ def test_a_comparison_is_shown_with_its_differences_and_the_papers_numbers(monke
     trials.to_csv(tmp_path / "paper_cifar10_standard.csv", index=False)
     (tmp_path / "paper_cifar10_standard.json").write_text(json.dumps({**COMPARED, **SAID}))
     page, plots = script("results_page", monkeypatch).render(tmp_path)
-    assert "## CIFAR-10\n" in page and list(plots) == ["results-cifar10_standard.svg"]
+    assert "## CIFAR-10, 1,000 images\n" in page and list(plots) == ["results-cifar10_standard.svg"]
     at_90 = trials[trials["pruning_ratio"] == 0.9].groupby("method")["test_accuracy"].mean()
     assert f"{100 * at_90['semi_aum_cutoff']:.1f} ± " in page
     assert f"{100 * (at_90['semi_aum_cutoff'] - at_90['random']):+.1f} ± " in page
     assert "The paper's own numbers" in page and "| Random | 94.4 |" not in page.split("The paper's own")[0]
-    assert "Starting values" not in page
+    assert "Starting values" not in page and "In short" not in page and " trainings, 3 seeds, together" in page
+
+
+def compared_pool(folder, name, trials, **facts):
+    trials.to_csv(folder / f"paper_{name}.csv", index=False)
+    (folder / f"paper_{name}.json").write_text(json.dumps({**COMPARED, **SAID, **facts}))
+
+
+def test_several_comparisons_are_told_in_short_by_the_better_of_our_two(monkeypatch, tmp_path):
+    level = {"random": 0.70, "semi_aum_cutoff": 0.75, "semi_dual_beta": 0.72, "zcore": 0.74, "fully_supervised": 0.9}
+    ahead = [(method, 0.7, seed, level[method] + 0.001 * seed) for method in level for seed in range(3)]
+    compared_pool(tmp_path, "cifar10_standard", trial_table(*ahead))
+    level |= {"zcore": 0.8, "semi_aum_cutoff": 0.71}  # as far apart by seed as on the average
+    unclear = [(m, 0.7, s, level[m] + 0.02 * s * (m != "random")) for m in level for s in (-1, 0, 1)]
+    compared_pool(tmp_path, "fashion_longtail", trial_table(*unclear), dataset="fashion", variant="longtail")
+    page, _ = script("results_page", monkeypatch).render(tmp_path)
+    short = page.split("## In short")[1].split("##")[0]
+    assert "| CIFAR-10, 1,000 | **Semi-AUM +5.0 ± 0.2** | – | – | 1 of 1 |" in short
+    assert "| Fashion-MNIST, long-tailed (0.1), 1,000 | Semi-DUAL +2.0 ± 5.0 | – | – | 0 of 1 |" in short
+    assert short.index("Fashion") < short.index("CIFAR-10,")
+
+
+def test_more_seeds_of_some_methods_are_said(monkeypatch, tmp_path):
+    rows = [
+        (m, r, s, 0.7 + 0.01 * s) for m in ("random", "semi_dual_beta", "zcore") for r in (0.3, 0.9) for s in (0, 1)
+    ]
+    rows += [(method, 0.9, 2, 0.7) for method in ("random", "semi_dual_beta")]
+    compared_pool(tmp_path, "cifar10_standard", trial_table(*rows))
+    page, _ = script("results_page", monkeypatch).render(tmp_path)
+    assert "14 trainings, 2 seeds, 3 of Random and Semi-DUAL+Beta from 90% on, together" in page
 
 
 def test_the_gain_is_shown_by_the_size_of_the_pool_with_its_starting_value(monkeypatch, tmp_path):
