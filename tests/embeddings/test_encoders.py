@@ -1,13 +1,14 @@
 """Encoders by their usual names, and the one whose weights come as a package."""
 
-import importlib.machinery
 import importlib.util
+import os
+import subprocess
 import sys
-import types
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from semiprune_core.embeddings import encoders
 from semiprune_core.embeddings.efficientnet import SameConv
@@ -25,6 +26,9 @@ from semiprune_core.errors import InvalidSettingError
 from semiprune_core.workspace import Workspace
 
 installed = pytest.mark.skipif(importlib.util.find_spec(PACKAGE) is None, reason=f"{PACKAGE} is not installed")
+with_timm = pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="timm is not installed")
+if importlib.util.find_spec("timm") is not None:
+    import timm
 
 
 @pytest.fixture
@@ -60,8 +64,6 @@ PLACES = ((60, 150), (100, 200), (140, 250))
 
 @installed
 def test_the_packaged_encoder_takes_a_file_as_well(guard, tmp_path):
-    from safetensors.torch import save_file
-
     encoder = open_encoder("efficientnet_lite0", guard=guard)
     save_file(encoder.net.state_dict(), tmp_path / "lite.safetensors")
     again = open_encoder("efficientnet_lite0", str(tmp_path / "lite.safetensors"), guard=guard)
@@ -78,96 +80,87 @@ def test_without_its_package_it_says_what_to_install(guard, monkeypatch):
         open_encoder("efficientnet_lite0", guard=guard)
 
 
-CLIP_MEAN, CLIP_STD = (0.48, 0.46, 0.41), (0.27, 0.26, 0.28)
+CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+FEATURES = {"dino_vits16": 384, "dino_vitb16": 768, "dinov2_vits14": 384, "dinov2_vitb14": 768}
+FEATURES |= {"clip_vit_b_32": 512, "clip_vit_b_16": 512}
 
 
-class Tower(torch.nn.Module):
-    """Stands in for a net of timm: colours averaged, then a projection to ``num_classes`` as timm would build it."""
-
-    def __init__(self, num_classes):
-        super().__init__()
-        self.head = torch.nn.Linear(3, num_classes) if num_classes else torch.nn.Identity()
-        self.pretrained_cfg = {"mean": CLIP_MEAN, "std": CLIP_STD}
-
-    def forward(self, x):
-        return self.head(x.mean((2, 3)))
-
-
-@pytest.fixture
-def timm(monkeypatch):
-    """A module named timm that builds towers and remembers what it was asked for."""
-    module = types.ModuleType("timm")
-    module.__spec__ = importlib.machinery.ModuleSpec("timm", None)
-    module.asked = []
-    own = {"dino": 0, "lvd142m": 0, "openai": 512, "openai_ft_in1k": 1000}  # by tag, as timm's configurations say
-
-    def create_model(name, *, pretrained, num_classes=None, dynamic_img_size=False, dynamic_img_pad=False):
-        module.asked.append((name, pretrained, dynamic_img_size and dynamic_img_pad))
-        return Tower(own[name.split(".")[1]] if num_classes is None else num_classes)
-
-    def get_pretrained_cfg(name):
-        if name.endswith(".wrong"):
-            raise RuntimeError("Invalid pretrained tag (wrong).")
-        sides = {"vit_base_patch16_384.augreg": 384, "vit_base_patch14_dinov2.lvd142m": 518}
-        return types.SimpleNamespace(input_size=(3, sides[name], sides[name])) if name in sides else None
-
-    module.create_model = create_model
-    module.models = types.SimpleNamespace(get_pretrained_cfg=get_pretrained_cfg)
-    module.list_models = lambda: [
-        "vit_small_patch16_224",
-        "vit_base_patch16_224",
-        "vit_small_patch14_dinov2",
-        "vit_base_patch14_dinov2",
-        "vit_base_patch32_clip_224",
-        "vit_base_patch32_clip_quickgelu_224",
-        "vit_base_patch16_clip_quickgelu_224",
-    ]
-    monkeypatch.setitem(sys.modules, "timm", module)
-    return module
+@with_timm
+@pytest.mark.parametrize("name", ["dino_vits16", "dinov2_vits14", "clip_vit_b_32"])
+def test_a_usual_name_gives_the_features_of_timms_net_with_the_weights_of_a_file(name, guard, tmp_path):
+    torch.manual_seed(0)
+    theirs = timm.create_model(USUAL[name].removeprefix("timm:"), dynamic_img_size=True).eval()
+    save_file(theirs.state_dict(), tmp_path / "brought.safetensors")
+    encoder = open_encoder(name, str(tmp_path / "brought.safetensors"), guard=guard)
+    pixels = np.random.default_rng(0).integers(0, 255, (2, 224, 224, 3), dtype=np.uint8)
+    found = encode(encoder, pixels, side=224, report=quiet)
+    mean, std = (CLIP_MEAN, CLIP_STD) if name.startswith("clip") else (IMAGENET_MEAN, IMAGENET_STD)
+    seen = (torch.from_numpy(pixels / 255) - torch.tensor(mean)) / torch.tensor(std)
+    with torch.inference_mode():
+        wanted = theirs(seen.permute(0, 3, 1, 2).float()).numpy()
+    assert found.shape == (2, FEATURES[name]) and not encoder.net.training
+    np.testing.assert_allclose(found, wanted, atol=0.01)  # float16
 
 
+@with_timm
 @pytest.mark.parametrize("name", USUAL)
-def test_usual_names_open_nets_of_timm_and_see_the_colours_they_were_trained_on(name, timm, guard):
-    encoder = open_encoder(name, guard=guard)
-    assert timm.asked == [(USUAL[name].removeprefix("timm:"), True, True)] and not encoder.net.training
-    pixels = np.full((2, 8, 8, 3), 51, dtype=np.uint8)
-    encoder.net.head = torch.nn.Identity()
-    found = encode(encoder, pixels, side=16, report=quiet)
-    np.testing.assert_allclose(found[0], (0.2 - np.array(CLIP_MEAN)) / CLIP_STD, rtol=1e-2)
+def test_timm_has_every_usual_name_with_the_width_it_is_known_for(name):
+    with torch.device("meta"):  # shapes alone
+        net = encoders.LIBRARIES["timm"](USUAL[name].removeprefix("timm:"), fetch=False)
+        assert net(torch.empty(1, 3, 224, 224)).shape == (1, FEATURES[name])
+    assert net.pretrained_cfg["mean"] == (CLIP_MEAN if name.startswith("clip") else IMAGENET_MEAN)
 
 
+@with_timm
 @pytest.mark.parametrize(
-    "name, n_dimensions",
+    "name, n_features",
     [
-        ("clip_vit_b_32", 512),
-        ("clip_vit_b_16", 512),
-        ("timm:vit_base_patch32_clip_224.openai_ft_in1k", 3),  # its last layer is a classifier
-        ("dino_vitb16", 3),
+        ("vit_base_patch32_clip_224.openai", 512),
+        ("vit_base_patch32_clip_224.openai_ft_in1k", 768),  # its last layer is a classifier
     ],
 )
-def test_clip_keeps_its_projection_and_others_lose_their_last_layer(name, n_dimensions, timm, guard):
-    encoder = open_encoder(name, guard=guard)
-    pixels = np.zeros((2, 8, 8, 3), dtype=np.uint8)
-    assert encode(encoder, pixels, side=8, report=quiet).shape == (2, n_dimensions)
+def test_clip_keeps_its_projection_and_others_lose_their_last_layer(name, n_features):
+    with torch.device("meta"):
+        net = encoders.LIBRARIES["timm"](name, fetch=False)
+        assert net(torch.empty(1, 3, 224, 224)).shape == (1, n_features)
 
 
+@with_timm
 @pytest.mark.parametrize("name", ["clip_vit_b_32", "clip_vit_b_16"])
-def test_clip_runs_with_the_activation_it_was_trained_with(name, timm, guard):
-    open_encoder(name, guard=guard)
-    assert "_clip_quickgelu_" in timm.asked[0][0]
+def test_clip_runs_with_the_activation_it_was_trained_with(name):
+    with torch.device("meta"):
+        net = encoders.LIBRARIES["timm"](USUAL[name].removeprefix("timm:"), fetch=False)
+    assert {type(block.mlp.act).__name__ for block in net.blocks} == {"QuickGELU"}
 
 
-def test_a_net_that_timm_does_not_have_is_refused(timm, guard):
-    timm.list_models = lambda: ["vit_base_patch16_224"]  # one from before the QuickGELU names
-    with pytest.raises(InvalidSettingError, match="no model 'vit_base_patch32_clip_quickgelu.*update timm"):
-        open_encoder("clip_vit_b_32", guard=guard)
+@with_timm
+def test_a_net_that_timm_does_not_have_is_refused(guard):
+    with pytest.raises(InvalidSettingError, match="no model 'vit_of_tomorrow'.*update timm"):
+        open_encoder("timm:vit_of_tomorrow", guard=guard)
 
 
+@with_timm
+def test_weights_that_cannot_be_fetched_are_said_to_be_wanted_as_a_file(tmp_path):
+    """In a process of its own, as the hub's client reads once whether it may ask anybody."""
+    code = (
+        "from semiprune_core.embeddings.encoders import open_encoder\n"
+        "from semiprune_core.errors import SourceError\n"
+        "try:\n    open_encoder('dino_vits16', guard=None)\n"
+        "except SourceError as error:\n    print(error.code, error)"
+    )
+    alone = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=alone, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("WEIGHTS_MISSING The weights of vit_small_patch16_224.dino could not be fetched")
+    assert done.stdout.strip().endswith("Give them as a local .safetensors file instead.")
+
+
+@with_timm
 @pytest.mark.parametrize(
     "name, side",
     [
         *((name, 224) for name in USUAL),
-        ("timm:vit_base_patch16_384.augreg", 384),
+        ("timm:vit_base_patch16_384.augreg_in21k_ft_in1k", 384),
         ("timm:vit_base_patch14_dinov2.lvd142m", 518),
         ("timm:nothing_known", 224),
         ("timm:vit_base_patch16_384.wrong", 224),
@@ -178,7 +171,7 @@ def test_a_net_that_timm_does_not_have_is_refused(timm, guard):
         ("odd:thing", 224),
     ],
 )
-def test_a_net_has_the_input_size_its_library_says(name, side, timm):
+def test_a_net_has_the_input_size_its_library_says(name, side):
     assert own_side(name) == side
 
 
