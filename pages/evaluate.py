@@ -31,7 +31,7 @@ def main() -> None:
             evaluation_result.show(project, shown, key=f"shown_{shown.id}")
     studied = budget_study.finished(project)
     if studied:
-        budget_study.show_finished(studied)
+        budget_study.show_finished(project, studied)
     if not done and not studied and not found:
         st.info(
             "Is the coreset better than picking at random? Choose methods and ratios below: a fresh network is trained "

@@ -3,8 +3,8 @@
 Every artifact names what it was made from by content hash. One is out of date when the labels or the pool it names are
 not the present ones, or when it stands on an artifact that is out of date or that a newer one has replaced. Of
 trajectories and scores there may be several of the same age: other seeds, or other score settings on the same
-trajectories, replace nothing. ``refresh`` brings up to date what is found here. An evaluation is not made again by
-itself, it takes too long: ``evaluated_before`` says what has changed since.
+trajectories, replace nothing. ``refresh`` brings up to date what is found here. Evaluations and studies are not made
+again by themselves, they take too long: ``evaluated_before`` and ``studied_before`` say what has changed since.
 """
 
 from __future__ import annotations
@@ -79,10 +79,11 @@ def _is_current(artifact: Artifact, newest: Artifact) -> bool:
 
 def evaluated_before(project: Project, evaluation: Artifact, pool: Pool | None = None) -> str:
     """What has changed since an evaluation was made, in one sentence; empty where it is about the present state."""
-    changes = _changes(project, evaluation, pool)
+    uses = _uses(evaluation)
+    changes = _changes(project, evaluation, uses, pool)
     if not changes:
         return ""
-    scored = _uses(evaluation)["scores"]
+    scored = uses["scores"]
     stale = {one.artifact.kind for one in out_of_date(project, pool)}
     first = "bring the scores up to date and " if scored and "scores" in stale else ""
     goal = "scores" if scored else "images and labels"
@@ -92,9 +93,16 @@ def evaluated_before(project: Project, evaluation: Artifact, pool: Pool | None =
     )
 
 
-def _changes(project: Project, evaluation: Artifact, pool: Pool | None) -> list[str]:
-    """Inputs that are others by now; those that no number of the evaluation depends on are left aside."""
-    made_from = {role: value for role, value in evaluation.inputs.items() if _uses(evaluation).get(role)}
+def studied_before(project: Project, study: Artifact) -> str:
+    """What has changed since a label-budget study was made; empty where it is about the present pool and labels."""
+    uses = {"pool": True, "labels": study.facts["truth"] == "human"}  # it draws its labeled subsets itself
+    changes = _changes(project, study, uses, None)
+    return f"{study.id} was made before {' and '.join(changes)}: start it again to study these." if changes else ""
+
+
+def _changes(project: Project, artifact: Artifact, uses: dict[str, bool], pool: Pool | None) -> list[str]:
+    """Inputs that are others by now; those that none of its numbers depends on (``uses``) are left aside."""
+    made_from = {role: value for role, value in artifact.inputs.items() if uses.get(role)}
     found = []
     if made_from.get("pool", "") not in ("", (pool or project.pool()).hash):
         found.append("the pool changed")

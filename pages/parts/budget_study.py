@@ -16,6 +16,7 @@ from semiprune_core.errors import SemiPruneError
 from semiprune_core.evaluation import Ground
 from semiprune_core.evaluation_runs import ground_sentence, seconds_per_image
 from semiprune_core.evaluation_view import percent
+from semiprune_core.freshness import studied_before
 from semiprune_core.jobs import Job
 from semiprune_core.learning.presets import SSL_PRESETS, SUPERVISED_PRESETS
 from semiprune_core.learning.ssl import ALGORITHMS
@@ -167,7 +168,7 @@ def finished(project: Project) -> list[StudyRun]:
     return [StudyRun(artifact) for artifact in reversed(project.artifacts(ARTIFACT))]
 
 
-def show_finished(studied: Sequence[StudyRun]) -> None:
+def show_finished(project: Project, studied: Sequence[StudyRun]) -> None:
     by_id = {one.artifact.id: one for one in studied}
     with st.container(border=True):
         chosen = next(iter(by_id))
@@ -175,6 +176,8 @@ def show_finished(studied: Sequence[StudyRun]) -> None:
             chosen = st.selectbox("Label-budget study", list(by_id), key=f"budget_shown_{chosen}")
         run = by_id[chosen]
         st.markdown(f"**{literal(chosen)}** :gray[label-budget study]")
+        if before := studied_before(project, run.artifact):
+            st.info(literal(before, 400), icon=":material/update:")
         show(chosen, run.artifact.settings, run.trials(), run.stages(), key=f"shown_{chosen}")
         facts = run.artifact.facts
         st.caption(

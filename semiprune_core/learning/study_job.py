@@ -268,7 +268,7 @@ class Study:
 
     def _write(self) -> Artifact:
         table, stages = read_study(self.context.folder, self.settings.budgets)
-        inputs = {"pool": self.pool.hash}
+        inputs = {"pool": self.pool.hash, "labels": self.context.pins["labels"]}
         with self.context.project.draft(
             ARTIFACT, settings=self.settings.to_json(), inputs=inputs, seed=self.settings.seed
         ) as draft:

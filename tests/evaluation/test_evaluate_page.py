@@ -289,3 +289,8 @@ def test_a_finished_label_budget_study_is_told_by_budget(project):
         app
     )
     assert "1% (1 label) was left out" in words(app) and "Label budget" in html(app)
+    assert "was made before" not in words(app)
+    with project.draft("study", settings=settings.to_json(), inputs={"pool": "0" * 64}) as draft:
+        pd.DataFrame(rows, columns=["budget", *COLUMNS]).to_parquet(draft.path("trials.parquet"))
+        draft.facts.update(budgets=[], truth="reference", n_test=12)
+    assert "study-0002 was made before the pool changed: start it again" in words(opened(project))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from semiprune_core.freshness import evaluated_before
+from semiprune_core.freshness import evaluated_before, studied_before
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.review import correct_label
 from semiprune_core.scoring import score_runs, with_settings
@@ -79,3 +79,22 @@ def test_an_evaluation_that_names_its_pool_alone_is_taken_as_it_is(project, tmp_
     made = fake_evaluation(project).artifact
     score_runs(project, [add_trajectory(project, tmp_path, seed=1)])
     assert evaluated_before(project, made) == ""
+
+
+def study(project, truth, **inputs):
+    inputs = {"pool": project.pool().hash, "labels": open_store(project).snapshot().hash, **inputs}
+    with project.draft("study", settings={}, inputs=inputs) as draft:
+        draft.facts.update(truth=truth, budgets=[], n_test=10)
+    return project.latest("study")
+
+
+def test_a_study_is_made_before_what_its_numbers_stand_on_changed(project, tmp_path):
+    by_reference, by_people = study(project, "reference"), study(project, "human")
+    score_runs(project, [add_trajectory(project, tmp_path, seed=1)])  # it makes scores of its own
+    assert studied_before(project, by_reference) == "" == studied_before(project, by_people)
+    correct(project)
+    assert studied_before(project, by_reference) == ""
+    assert studied_before(project, by_people) == (
+        "study-0002 was made before people's labels changed: start it again to study these."
+    )
+    assert "before the pool changed" in studied_before(project, study(project, "reference", pool="0" * 64))
