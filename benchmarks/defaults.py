@@ -1,13 +1,14 @@
 """Which knobs help without a search: test accuracy of many knobs on several pools, sizes and ratios.
 
     .venv/bin/python benchmarks/defaults.py --dataset fashion|FILE.npz --n 6000 [--labeled 0.1] [--truth true|pseudo]
-        [--seeds 3] [--ratios 0.7,0.9] [--preset quick] [--views 150000] [--small]
+        [--seeds 3] [--ratios 0.7,0.9] [--preset quick] [--views 150000] [--start-only] [--small]
 
 For one pool: a random tenth is labeled (``--labeled`` less, and more of the pseudo-labels are wrong), FixMatch
 (``quick``) gives pseudo-labels, a dynamics run gives scores; then a net is trained from scratch on the coreset of every
 knob and seed, and tested. It is trained with true labels, as if people had labeled the coreset, or with ``--truth
 pseudo`` on the pseudo-labels as they are. ``--views`` bounds how many images a training sees, all epochs together, so
-that large pools can be tried on a small machine. Each row goes to
+that large pools can be tried on a small machine; ``--start-only`` tries nothing but what a project starts with. Each
+row goes to
 ``results/defaults_<dataset>_<n>[_<labeled percent>pc][_pseudo].csv`` as soon as it is there; a repeated run goes on
 where the last one ended. The last line is JSON: per method and ratio the mean gain over Random of every knob (points).
 """
@@ -35,6 +36,7 @@ from semiprune_core.methods import select_coreset
 from semiprune_core.progress import Collected
 from semiprune_core.records import Evidence
 from semiprune_core.scores import ScoreSettings, compute_scores
+from semiprune_core.selection import Basis, default_knobs
 
 CUTOFFS = {0.3: (0.0, 0.1), 0.5: (0.0, 0.1), 0.7: (0.0, 0.1), 0.8: (0.1, 0.2), 0.9: (0.2, 0.3)}
 """By ratio; wider grids on 6,000 images had shown where to look."""
@@ -95,12 +97,26 @@ def cutoffs(ratio: float, wrong: float) -> tuple[float, ...]:
     return tuple(sorted({few[-1], *(round(min(value, ratio), 1) for value in more)}))
 
 
-def candidates(
-    arrays: dict[str, np.ndarray], ratio: float, wrong: float, truth: str
-) -> list[tuple[str, str, dict[str, Any], int | None]]:
-    """(method, name of the knob, the knob, T) for every coreset to be tried at a ratio."""
+Candidate = tuple[str, str, dict[str, Any], int | None]
+"""Method, name of the knob, the knob, T."""
+
+
+def starting(arrays: dict[str, np.ndarray], ratio: float, epochs: int) -> list[Candidate]:
+    """The coresets at a ratio that a project with these scores starts with."""
+    basis = Basis.learned(arrays["aum"], epochs)
+    cutoff = default_knobs("semi_aum_cutoff", ratio, basis).selector["cutoff"]
+    c_d = default_knobs("semi_dual_beta", ratio, basis).selector["c_d"]
+    return [
+        ("random", "", {}, None),
+        ("semi_aum_cutoff", f"{cutoff:g}", {"cutoff": cutoff}, None),
+        ("semi_dual_beta", f"T={epochs} c_D={c_d:g}", {"c_d": c_d}, epochs),
+    ]
+
+
+def candidates(arrays: dict[str, np.ndarray], ratio: float, wrong: float, truth: str) -> list[Candidate]:
+    """Every coreset to be tried at a ratio."""
     few = cutoffs(ratio, wrong) if truth == "true" else AS_LABELED[ratio]
-    found: list[tuple[str, str, dict[str, Any], int | None]] = [("random", "", {}, None)]
+    found: list[Candidate] = [("random", "", {}, None)]
     found += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}, None) for c in few]
     if truth == "pseudo":
         balanced = {"class_balanced": True}
@@ -120,6 +136,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--preset", default="quick", help="of the trainings on coresets")
     parser.add_argument("--views", type=int, help="a training sees at most so many images, all epochs together")
+    parser.add_argument("--start-only", action="store_true", help="only what a project starts with")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("/tmp/semiprune-defaults"))
     parser.add_argument("--small", action="store_true", help="600 images, 2 epochs, 1 seed; results are not kept")
@@ -140,7 +157,12 @@ def main() -> None:
     print(f"{wrong.mean():.1%} of the labels are wrong", flush=True)
     for seed in range(seeds):
         for ratio in map(float, args.ratios.split(",")):
-            for method, name, knobs, t in candidates(arrays, ratio, float(wrong.mean()), args.truth):
+            tried = (
+                starting(arrays, ratio, epochs)
+                if args.start_only
+                else candidates(arrays, ratio, float(wrong.mean()), args.truth)
+            )
+            for method, name, knobs, t in tried:
                 if (method, name, str(ratio), str(seed)) in done:
                     continue
                 started = time.perf_counter()
