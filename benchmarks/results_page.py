@@ -112,17 +112,20 @@ def in_short(paths: list[Path]) -> Iterator[str]:
     yield "## In short\n"
     yield (
         "The better of Semi-AUM and Semi-DUAL at a ratio, in points above Random; bold where the whole interval lies "
-        "above 0. *First* counts the ratios at which it is also at or above every other method that uses no more "
-        "labels. The better of two always looks a little better than it is.\n"
+        "above 0. *First* counts the ratios at which its mean is also at or above that of every other method that uses "
+        "no more labels, *beaten* those at which one of them is above it by more than the interval of their own "
+        "difference. The better of two always looks a little better than it is.\n"
     )
-    yield f"| pool | {' | '.join(map(percent, GROWING))} | first |"
-    yield f"|---|{'---|' * len(GROWING)}---|"
+    yield f"| pool | {' | '.join(map(percent, GROWING))} | first | beaten |"
+    yield f"|---|{'---|' * len(GROWING)}---|---|"
     for path in paths:
         view, said = opened(path), said_of(path)
         best = {ratio: better(view, ratio) for ratio in view.ratios}
         first = [ratio for ratio, cell in best.items() if cell and view.marks(ratio).get(cell.method) == "best"]
+        beaten = [ratio for ratio, cell in best.items() if cell and is_beaten(view, cell)]
         cells = [_better_words(view, best.get(ratio)) for ratio in GROWING]
-        yield f"| {title_of(said)}, {said['n_pool']:,} | {' | '.join(cells)} | {len(first)} of {len(best)} |"
+        cells += [f"{len(ratios)} of {len(best)}" for ratios in (first, beaten)]
+        yield f"| {title_of(said)}, {said['n_pool']:,} | {' | '.join(cells)} |"
     yield ""
 
 
@@ -130,6 +133,12 @@ def better(view: EvaluationView, ratio: float) -> Cell | None:
     """The cell of our two methods with the higher mean."""
     mine = [cell for method in OURS if (cell := view.cell(method, ratio)) is not None]
     return max(mine, key=lambda cell: cell.mean, default=None)
+
+
+def is_beaten(view: EvaluationView, cell: Cell) -> bool:
+    """Whether another ranked method is above it beyond chance."""
+    others = view.against(cell.method, cell.pruning_ratio).values()
+    return any(difference.verdict == "above" for difference in others)
 
 
 def _better_words(view: EvaluationView, cell: Cell | None) -> str:

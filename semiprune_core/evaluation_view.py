@@ -200,6 +200,31 @@ class EvaluationView:
         )
         return said + self._against_random(cell)
 
+    def against(self, method: str, pruning_ratio: float) -> dict[str, Difference]:
+        """Every other ranked method but Random minus ``method`` at a ratio, where the two share seeds."""
+        mine, found = self.cells[method, pruning_ratio], {}
+        for other in self.methods:
+            cell = self.cell(other, pruning_ratio)
+            if cell is not None and other not in (method, RANDOM) and other not in self.unranked:
+                found[other] = paired_difference(cell.by_seed, mine.by_seed, mine.n_test)
+        return {other: difference for other, difference in found.items() if difference is not None}
+
+    def rivals_sentence(self, pruning_ratio: float | None = None, method: str | None = None) -> str:
+        """Which other methods are better than ``method`` (the best one) at a ratio or may be as good; else nothing."""
+        ratio = self.usual_ratio() if pruning_ratio is None else pruning_ratio
+        method = method or (None if ratio is None else self.leader(ratio))
+        if ratio is None or method is None or method == RANDOM or (method, ratio) not in self.cells:
+            return ""
+        by_verdict: dict[str, list[str]] = {}
+        for name, difference in self.against(method, ratio).items():
+            by_verdict.setdefault(difference.verdict, []).append(self.title(name))
+        said = []
+        if "above" in by_verdict:
+            said.append(f"Better than it, beyond chance: {', '.join(by_verdict['above'])}.")
+        if "unclear" in by_verdict:
+            said.append(f"May be as good, as far as these seeds tell: {', '.join(by_verdict['unclear'])}.")
+        return " ".join(said)
+
     def _without_cells(self) -> str:
         if self.full is None:
             return "No training has ended yet."

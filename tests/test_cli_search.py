@@ -95,6 +95,7 @@ def test_evaluate_ends_in_the_sentence_and_numbers_of_the_page(run, scored):
     assert code == 0 and said["artifact"] == "evaluation-0001" and said["test"] == "held out"
     seen = evaluation_runs.finished(scored)[0].view()
     assert said["sentence"] == seen.sentence() and "(2 seeds)" in said["sentence"]
+    assert said["rivals"] == seen.rivals_sentence()
     chance, mine = said["table"]
     assert (chance["method"], mine["method"]) == ("random", "semi_aum_cutoff")
     table = EvaluationRun(scored.latest("evaluation")).trials().set_index(["method", "seed"])

@@ -87,11 +87,14 @@ def sentence(view: EvaluationView, *, key: str) -> None:
             method = method if method in here else None
     words.markdown(f"#### {literal(view.sentence(asked, method), 400)}")
     rivals = [one for one in here if one not in view.unranked]
+    said = [view.rivals_sentence(asked, method)]
     if method is None and len(rivals) > 2:
-        words.caption(
+        said.append(
             f"The best of {len(rivals)} methods by its mean. Picking the best of several makes its lead look a little "
             "larger than it is."
         )
+    if any(said):
+        words.caption(literal(" ".join(filter(None, said)), 1000))
 
 
 def plot(view: EvaluationView, name: str, *, key: str) -> str:

@@ -189,7 +189,7 @@ def _study_settings(args: argparse.Namespace) -> BudgetSettings:
 def _told(artifact: Artifact) -> tuple[dict[str, Any], str]:
     """An evaluation for ``--json`` and for people, as the page has it."""
     view, facts = Evaluation(artifact.settings, artifact=artifact).view(), artifact.facts
-    lines = [view.sentence(), "", text_table(view), TEXT_NOTE, *(f"Note: {note}" for note in view.notes), ""]
+    lines = [*_sentences(view), "", text_table(view), TEXT_NOTE, *(f"Note: {note}" for note in view.notes), ""]
     lines.append(f"{artifact.id}: trained on {facts['truth']} labels. {facts['test_words']}")
     return _seen(view, "pruning_ratio"), "\n".join(lines)
 
@@ -200,11 +200,15 @@ def _study_told(artifact: Artifact) -> tuple[dict[str, Any], str]:
     trials, lines, seen = run.trials(), [], []
     for ratio in sorted(asked["ratios"], reverse=True):
         view = budget_view(trials, ratio, methods=asked["methods"], budgets=asked["budgets"])
-        lines += [view.sentence(), "", text_table(view), ""]
+        lines += [*_sentences(view), "", text_table(view), ""]
         seen.append({"pruning_ratio": ratio, **_seen(view, "label_budget")})
     lines += [TEXT_NOTE, "", *map(_stage, run.stages()), ""]
     lines.append(f"{artifact.id}: trained on {facts['truth']} labels. Tested on {facts['n_test']:,} images.")
     return {"ratios": seen, "budgets": run.stages()}, "\n".join(lines)
+
+
+def _sentences(view: EvaluationView) -> list[str]:
+    return [line for line in (view.sentence(), view.rivals_sentence()) if line]
 
 
 def _stage(stage: Mapping[str, Any]) -> str:
@@ -223,7 +227,7 @@ def _seen(view: EvaluationView, column: str) -> dict[str, Any]:
     """
     rows = summary(view).rename(columns={"pruning_ratio": column}).to_dict("records")
     known = [{name: None if pd.isna(value) else value for name, value in row.items()} for row in rows]
-    return {"sentence": view.sentence(), "table": known}
+    return {"sentence": view.sentence(), "rivals": view.rivals_sentence(), "table": known}
 
 
 COMMANDS.register("evaluate")(Command("train on coresets and test them, over methods and seeds", _configure, _evaluate))

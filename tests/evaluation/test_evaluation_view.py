@@ -145,6 +145,33 @@ def test_the_sentence_without_another_method_or_without_anything():
     assert semi([("random", 0.5, 0, 0.7)]).sentence(0.3) == "At 30% pruning nothing was measured."
 
 
+def ranked(levels, noise, **options):
+    """Methods at ``levels`` at ratio 0.8 over three seeds, equally far apart but for the second, which wavers."""
+    rows = [(name, 0.8, seed, level + 0.01 * seed) for name, level in levels.items() for seed in range(3)]
+    wavering = list(levels)[1]
+    return semi([(n, r, s, value + noise * (s - 1) * (n == wavering)) for n, r, s, value in rows], **options)
+
+
+def test_rivals_that_may_be_as_good_are_named_and_better_ones_first():
+    levels = {"random": 0.5, "semi_dual_beta": 0.69, "semi_aum_cutoff": 0.70, "zcore": 0.6, "fully_supervised": 0.9}
+    view = ranked(levels, noise=0.05, unranked=["fully_supervised"])
+    assert view.rivals_sentence() == "May be as good, as far as these seeds tell: Semi-DUAL+Beta."
+    assert view.rivals_sentence(0.8, "zcore") == (
+        "Better than it, beyond chance: Semi-AUM. May be as good, as far as these seeds tell: Semi-DUAL+Beta."
+    )
+    against = view.against("zcore", 0.8)
+    assert list(against) == ["semi_dual_beta", "semi_aum_cutoff"]
+    assert against["semi_aum_cutoff"].mean == pytest.approx(0.1) and against["semi_dual_beta"].verdict == "unclear"
+
+
+def test_without_rivals_or_with_one_seed_nothing_is_said_of_them():
+    assert ranked({"random": 0.5, "semi_dual_beta": 0.69, "semi_aum_cutoff": 0.7}, noise=0.0).rivals_sentence() == ""
+    assert five_seeds([0.02, 0.03]).rivals_sentence() == ""
+    alone = [("random", 0.8, 0, 0.5), ("a", 0.8, 0, 0.6), ("b", 0.8, 0, 0.7)]
+    assert semi(alone).rivals_sentence() == "" == semi([]).rivals_sentence()
+    assert semi(alone).rivals_sentence(0.3) == "" == semi(alone).rivals_sentence(0.8, "random")
+
+
 @pytest.mark.parametrize(
     "value, said", [(0.9649, "96%"), (0.997, "99.7%"), (1.0, "100%"), (1.0041, "100.4%"), (1.2, "120%")]
 )
