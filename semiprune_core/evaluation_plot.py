@@ -1,10 +1,12 @@
-"""An evaluation as a picture: accuracy against pruning ratio as SVG, and the looks that the page's chart shares."""
+"""An evaluation as a picture: accuracy or the lead over Random by pruning ratio, as SVG and as the page has it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 from semiprune_core.evaluation_view import FULL, RANDOM, Cell, EvaluationView, percent
 from semiprune_core.paths import shown
@@ -15,6 +17,9 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8
 ON_DARK = ("#4ea8de", "#f28e4b", "#2cc295", "#e39ac4", "#f2c14e", "#a5d8f3", "#d66f9c", "#c9c95c", "#9a8ee8", "#63c17e")
 """The same order, lighter, for a dark background."""
 GREY, DASH = "#7a8585", "6 4"
+FULL_LOOKS = 'stroke="#1c2526" stroke-width="1.2" stroke-dasharray="2 3"'
+CROWD = 7
+"""So many lines can be told apart at a glance; of more, only some are shown at first."""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 WIDTH, HEIGHT = 760.0, 460.0
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 190.0, 18.0, 48.0
@@ -33,6 +38,21 @@ def symbols_of(view: EvaluationView) -> dict[str, str]:
     return {RANDOM: "circle-open", **{method: SYMBOLS[number % len(SYMBOLS)] for number, method in enumerate(others)}}
 
 
+def shown_first(view: EvaluationView, favourites: Sequence[str]) -> list[str]:
+    """The methods to draw at first where there are too many: Random, the ``favourites``, then the best by mean rank."""
+    rows = {method: view.row(method) for method in view.methods if view.row(method)}
+    if len(rows) <= CROWD:
+        return list(rows)
+    ranks = {method: [_rank(view, cell) for cell in row] for method, row in rows.items()}
+    best = sorted(rows, key=lambda m: (m != RANDOM, m not in favourites, sum(ranks[m]) / len(ranks[m])))[:CROWD]
+    return [method for method in rows if method in best]
+
+
+def _rank(view: EvaluationView, cell: Cell) -> int:
+    here = [view.cell(method, cell.pruning_ratio) for method in view.methods]
+    return sum(other.mean > cell.mean for other in here if other is not None)
+
+
 def nice_ticks(low: float, high: float, about: int = 6) -> list[float]:
     """Round numbers that cover [low, high], about so many.
 
@@ -47,22 +67,68 @@ def nice_ticks(low: float, high: float, about: int = 6) -> list[float]:
     return [round(number * step, 10) for number in range(first, max(last, first + 1) + 1)]
 
 
-def band_of(cell: Cell, band: str) -> float:
-    """Half the band at a point: the standard deviation ``sd``, the 95% ``interval``, or nothing."""
-    return {"sd": cell.sd, "interval": cell.half}.get(band) or 0.0
+class Point(NamedTuple):
+    """A cell in the plot: where on the axis, how high, and half its band."""
+
+    at: float
+    height: float
+    half: float
 
 
-def svg_plot(view: EvaluationView, *, band: str = "sd", title: str = "", inline: bool = False) -> str:
-    """Accuracy against pruning ratio with bands; white background, ready for a paper. The same view, the same bytes.
+@dataclass(frozen=True)
+class Look:
+    """What a plot shows: ``accuracy`` in percent or the ``difference`` to Random in points, and which band around it.
+
+    Bands are the standard deviation (``sd``), the 95% ``interval`` or ``none``. Differences are paired and have their
+    interval alone.
+    """
+
+    content: str = "accuracy"
+    band: str = "sd"
+
+    @property
+    def axis(self) -> str:
+        return "Test accuracy (%)" if self.content == "accuracy" else "Points above Random"
+
+    @property
+    def has_whiskers(self) -> bool:
+        """Whether bands are drawn as bars at the points: intervals of differences overlap too much for areas."""
+        return self.content == "difference"
+
+    def points(self, row: Sequence[Cell]) -> list[Point]:
+        """The cells of a method, without those that cannot be compared where differences are shown."""
+        if self.content == "accuracy":
+            bands = [{"sd": cell.sd, "interval": cell.half}.get(self.band) for cell in row]
+            return [
+                Point(c.pruning_ratio, 100 * c.mean, 100 * (half or 0.0)) for c, half in zip(row, bands, strict=True)
+            ]
+        known = [(c.pruning_ratio, c.difference) for c in row if c.difference is not None]
+        half_of = [0.0 if self.band == "none" else difference.half or 0.0 for _, difference in known]
+        return [Point(at, 100 * d.mean, 100 * half) for (at, d), half in zip(known, half_of, strict=True)]
+
+
+ACCURACY = Look()
+
+
+def side_by_side(rows: Mapping[str, Sequence[Point]], ratios: Sequence[float]) -> dict[str, list[Point]]:
+    """The lines a little apart from each other along the axis, so that their bars do not stand on one another."""
+    span = ratios[-1] - ratios[0] if len(ratios) > 1 else 0.1
+    shifts = {method: 0.012 * span * (number - (len(rows) - 1) / 2) for number, method in enumerate(rows)}
+    return {method: [point._replace(at=point.at + shifts[method]) for point in row] for method, row in rows.items()}
+
+
+def svg_plot(view: EvaluationView, look: Look = ACCURACY, *, title: str = "", inline: bool = False) -> str:
+    """The view against pruning ratio with bands; white background, ready for a paper. The same view, the same bytes.
 
     ``inline`` is for the inside of an HTML page, where the picture is as wide as its place.
     """
-    every = [*view.cells.values(), *([view.full] if view.full else [])]
-    if not every:
-        every = [Cell(FULL, 0.0, {0: 0.5}, 0.0, 0.0, n_train=0, n_test=1)]
-    lowest = min(100 * (cell.mean - band_of(cell, band)) for cell in every)
-    highest = max(100 * (cell.mean + band_of(cell, band)) for cell in every)
-    ticks = nice_ticks(lowest, max(highest, lowest + 1))
+    rows = {method: look.points(view.row(method)) for method in view.methods}
+    rows = {method: row for method, row in rows.items() if row}
+    level = 0.0 if look.content == "difference" else 100 * view.full.mean if view.full else None
+    every = [point for row in rows.values() for point in row]
+    ends = [point.height + side * point.half for point in every for side in (-1, 1)]
+    ends = [*ends, *([] if level is None else [level])] or [50.0]
+    ticks = nice_ticks(min(ends), max(*ends, min(ends) + 1))
     ratios = list(view.ratios) or [0.0, 1.0]
     low, high = (ratios[0], ratios[-1]) if len(ratios) > 1 else (ratios[0] - 0.05, ratios[0] + 0.05)
 
@@ -72,21 +138,20 @@ def svg_plot(view: EvaluationView, *, band: str = "sd", title: str = "", inline:
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - (value - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - TOP - BOTTOM)
 
-    parts = [_axis(view.axis, ticks, ratios, x, y)]
+    parts = [_axis(view.axis, look.axis, ticks, ratios, x, y)]
     colours, symbols = colours_of(view), symbols_of(view)
     end = WIDTH - RIGHT
-    if view.full is not None:
-        level = y(100 * view.full.mean)
-        parts.append(
-            f'<line x1="{LEFT:.1f}" y1="{level:.1f}" x2="{end:.1f}" y2="{level:.1f}" stroke="#1c2526" '
-            'stroke-width="1.2" stroke-dasharray="2 3"/>'
-        )
-    for method in view.methods:
-        row = view.row(method)
-        if row:
-            parts.append(_line(row, x, y, colours[method], symbols[method], band, dashed=method == RANDOM))
-    parts.append(_legend(view, colours, symbols))
-    name = escape(title or f"Test accuracy by {view.axis.lower()}")
+    across = None if level is None else RANDOM if look.content == "difference" else FULL
+    if level is not None:
+        looks = f'stroke="{GREY}" stroke-dasharray="{DASH}"' if across == RANDOM else FULL_LOOKS
+        parts.append(f'<line x1="{LEFT:.1f}" y1="{y(level):.1f}" x2="{end:.1f}" y2="{y(level):.1f}" {looks}/>')
+    drawn = side_by_side(rows, ratios) if look.has_whiskers else rows
+    draw = _bars if look.has_whiskers else _area
+    for method, row in drawn.items():
+        parts += [draw(row, x, y, colours[method])] if any(point.half for point in row) else []
+        parts.append(_line(row, x, y, colours[method], symbols[method], dashed=method == RANDOM))
+    parts.append(_legend(view, [*([across] if across else []), *rows], colours, symbols))
+    name = escape(title or f"{look.axis.removesuffix(' (%)')} by {view.axis.lower()}")
     alone = f'xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}" height="{HEIGHT:g}" '
     return (
         f'<svg {"" if inline else alone}viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" '
@@ -95,7 +160,7 @@ def svg_plot(view: EvaluationView, *, band: str = "sd", title: str = "", inline:
     )
 
 
-def _axis(axis: str, ticks: Sequence[float], ratios: Sequence[float], x: Scale, y: Scale) -> str:
+def _axis(axis: str, height: str, ticks: Sequence[float], ratios: Sequence[float], x: Scale, y: Scale) -> str:
     end = WIDTH - RIGHT
     parts = [
         f'<line x1="{LEFT:.1f}" y1="{y(tick):.1f}" x2="{end:.1f}" y2="{y(tick):.1f}" stroke="#e1e5e5"/>'
@@ -111,22 +176,32 @@ def _axis(axis: str, ticks: Sequence[float], ratios: Sequence[float], x: Scale, 
     parts.append(
         f'<text x="{middle:.1f}" y="{HEIGHT - 10:.1f}" text-anchor="middle" fill="#1c2526">{escape(axis)}</text>'
         f'<text x="14" y="{tall:.1f}" text-anchor="middle" fill="#1c2526" transform="rotate(-90 14 {tall:.1f})">'
-        "Test accuracy (%)</text>"
+        f"{height}</text>"
     )
     return "".join(parts)
 
 
-def _line(row: Sequence[Cell], x: Scale, y: Scale, colour: str, symbol: str, band: str, *, dashed: bool) -> str:
-    upper = [(x(c.pruning_ratio), y(100 * (c.mean + band_of(c, band)))) for c in row]
-    lower = [(x(c.pruning_ratio), y(100 * (c.mean - band_of(c, band)))) for c in row]
-    middle = [(x(c.pruning_ratio), y(100 * c.mean)) for c in row]
-    parts = []
-    if band != "none" and len(row) > 1 and any(band_of(cell, band) for cell in row):
-        parts.append(f'<polygon points="{_points(upper + lower[::-1])}" fill="{colour}" fill-opacity="0.13"/>')
+def _area(row: Sequence[Point], x: Scale, y: Scale, colour: str) -> str:
+    upper = [(x(p.at), y(p.height + p.half)) for p in row]
+    lower = [(x(p.at), y(p.height - p.half)) for p in row]
+    if len(row) < 2:
+        return ""
+    return f'<polygon points="{_points(upper + lower[::-1])}" fill="{colour}" fill-opacity="0.13"/>'
+
+
+def _bars(row: Sequence[Point], x: Scale, y: Scale, colour: str) -> str:
+    return "".join(
+        f'<line x1="{x(p.at):.1f}" y1="{y(p.height - p.half):.1f}" x2="{x(p.at):.1f}" y2="{y(p.height + p.half):.1f}" '
+        f'stroke="{colour}" stroke-opacity="0.55"/>'
+        for p in row
+    )
+
+
+def _line(row: Sequence[Point], x: Scale, y: Scale, colour: str, symbol: str, *, dashed: bool) -> str:
+    places = [(x(p.at), y(p.height)) for p in row]
     dash = f' stroke-dasharray="{DASH}"' if dashed else ""
-    parts.append(f'<polyline points="{_points(middle)}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
-    parts += [_marker(symbol, px, py, colour) for px, py in middle]
-    return "".join(parts)
+    line = f'<polyline points="{_points(places)}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>'
+    return line + "".join(_marker(symbol, px, py, colour) for px, py in places)
 
 
 def _points(places: Sequence[tuple[float, float]]) -> str:
@@ -152,10 +227,11 @@ def _marker(symbol: str, px: float, py: float, colour: str, r: float = 4.0) -> s
     return f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{r:g}" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>'
 
 
-def _legend(view: EvaluationView, colours: Mapping[str, str], symbols: Mapping[str, str]) -> str:
+def _legend(
+    view: EvaluationView, entries: Sequence[str], colours: Mapping[str, str], symbols: Mapping[str, str]
+) -> str:
     left, parts = WIDTH - RIGHT + 18, []
-    entries = [method for method in view.methods if view.row(method)]
-    for number, method in enumerate([*([FULL] if view.full else []), *entries]):
+    for number, method in enumerate(entries):
         level = TOP + 10 + 20 * number
         dash = {FULL: "2 3", RANDOM: DASH}.get(method)
         colour = "#1c2526" if method == FULL else colours[method]

@@ -211,10 +211,10 @@ def show(
         view = budget_view(trials, float(ratio), methods=asked["methods"], budgets=asked["budgets"])
         name = evaluation_result.file_name(f"{whose}-r{100 * float(ratio):g}", view)
         evaluation_result.sentence(view, key=key)
-        band = evaluation_result.plot(view, name, key=key)
+        look = evaluation_result.plot(view, name, key=key)
         evaluation_result.table(view, None, key=key)
         stage_table(stages)
-        evaluation_result.downloads(name, view, trials, None, band=band, key=key)
+        evaluation_result.downloads(name, view, trials, None, look=look, key=key)
         return
     stage_table(stages)
 

@@ -1,4 +1,4 @@
-"""The chart of an evaluation: accuracy against pruning ratio, with bands."""
+"""The chart of an evaluation: accuracy or the lead over Random against pruning ratio, with bands."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import plotly.graph_objects as go
 
 from pages.parts.charts import calm
 from pages.parts.score_charts import is_dark, literal_label
-from semiprune_core.evaluation_plot import band_of, colours_of, symbols_of
+from semiprune_core.evaluation_plot import Look, Point, colours_of, shown_first, side_by_side, symbols_of
 from semiprune_core.evaluation_view import RANDOM, Cell, EvaluationView, percent, seeds
+
+FAVOURITES = ("semi_aum_cutoff", "semi_dual_beta")
 
 
 def config(name: str) -> dict[str, Any]:
@@ -22,49 +24,62 @@ def config(name: str) -> dict[str, Any]:
     }
 
 
-def accuracy_plot(view: EvaluationView, *, band: str = "sd") -> go.Figure:
-    """Every method as a line with its band, Random grey and dashed, the full data as a line across."""
+def accuracy_plot(view: EvaluationView, look: Look) -> go.Figure:
+    """Every method as a line with its band; of many, some wait in the legend. Random is grey and dashed, a line across
+    is the full data, or Random where differences to it are shown."""
     dark = is_dark()
     colours, symbols = colours_of(view, on_dark=dark), symbols_of(view)
     figure = go.Figure()
     ratios = list(view.ratios)
-    if view.full is not None and ratios:
-        ends = [ratios[0], ratios[-1]] if len(ratios) > 1 else [ratios[0] - 0.05, ratios[0] + 0.05]
-        figure.add_trace(
-            go.Scatter(
-                x=ends,
-                y=[100 * view.full.mean] * 2,
-                name="Full data",
-                mode="lines",
-                line={"color": "#e6eaea" if dark else "#1c2526", "width": 1.2, "dash": "dot"},
-                hovertemplate=f"Full data: {100 * view.full.mean:.1f}%<extra></extra>",
-            )
-        )
-    drawn = [(method, view.row(method)) for method in view.methods if view.row(method)]
-    for method, row in drawn:
-        if band != "none" and len(row) > 1 and any(band_of(cell, band) for cell in row):
-            figure.add_trace(_band(row, band, colours[method], method))
-    for method, row in drawn:
-        figure.add_trace(_line(view, method, row, colours[method], symbols[method]))
+    ends = [ratios[0], ratios[-1]] if len(ratios) > 1 else [one + side for one in ratios for side in (-0.05, 0.05)]
+    if ratios and look.content == "difference":
+        figure.add_trace(_across(ends, 0.0, view.title(RANDOM), {"color": colours[RANDOM], "dash": "dash"}))
+    elif ratios and view.full is not None:
+        ink = {"color": "#e6eaea" if dark else "#1c2526", "width": 1.2, "dash": "dot"}
+        figure.add_trace(_across(ends, 100 * view.full.mean, "Full data", ink))
+    drawn = {method: look.points(view.row(method)) for method in view.methods}
+    drawn = {method: points for method, points in drawn.items() if points}
+    first = shown_first(view, FAVOURITES)
+    bars = side_by_side({method: drawn[method] for method in drawn if method in first}, ratios)
+    for method, points in drawn.items():
+        if not look.has_whiskers and len(points) > 1 and any(point.half for point in points):
+            figure.add_trace(_band(points, colours[method], method))
+    for method, points in drawn.items():
+        line = _line(view, method, points, colours[method], symbols[method])
+        if look.has_whiskers:
+            line.x = [point.at for point in bars.get(method, points)]
+            halves = [point.half for point in points]
+            line.error_y = {"array": halves, "thickness": 1, "width": 3, "visible": any(halves)}
+        figure.add_trace(line)
+    for trace in figure.data:
+        if trace.legendgroup in drawn and trace.legendgroup not in first:
+            trace.visible = "legendonly"
     figure = calm(figure, height=400 + 10 * len(drawn))  # a narrow screen puts the legend in one column
     figure.update_layout(
         showlegend=True,
         legend={"orientation": "h", "y": -0.16, "yanchor": "top", "x": 0, "title": None, "traceorder": "normal"},
         margin={"l": 10, "r": 10, "t": 34, "b": 10},
-        uirevision="steady",
+        uirevision=look.content,
     )
     figure.update_xaxes(title=view.axis, tickmode="array", tickvals=ratios, ticktext=[percent(one) for one in ratios])
     if ratios:  # the whole plan, also while only some ratios have results
         margin = max(0.04 * (ratios[-1] - ratios[0]), 0.02)
         figure.update_xaxes(range=[ratios[0] - margin, ratios[-1] + margin])
-    figure.update_yaxes(title="Test accuracy (%)")
+    figure.update_yaxes(title=look.axis, zeroline=False)
     return figure
 
 
-def _band(row: list[Cell], band: str, colour: str, method: str) -> go.Scatter:
-    x = [cell.pruning_ratio for cell in row]
-    upper = [100 * (cell.mean + band_of(cell, band)) for cell in row]
-    lower = [100 * (cell.mean - band_of(cell, band)) for cell in row]
+def _across(ends: list[float], height: float, name: str, line: dict[str, Any]) -> go.Scatter:
+    said = f"{name}: {height:.1f}%" if height else name
+    return go.Scatter(
+        x=ends, y=[height] * 2, name=name, mode="lines", line=line, hovertemplate=f"{said}<extra></extra>"
+    )
+
+
+def _band(points: list[Point], colour: str, method: str) -> go.Scatter:
+    x = [point.at for point in points]
+    upper = [point.height + point.half for point in points]
+    lower = [point.height - point.half for point in points]
     return go.Scatter(
         x=x + x[::-1],
         y=upper + lower[::-1],
@@ -78,23 +93,24 @@ def _band(row: list[Cell], band: str, colour: str, method: str) -> go.Scatter:
     )
 
 
-def _line(view: EvaluationView, method: str, row: list[Cell], colour: str, symbol: str) -> go.Scatter:
+def _line(view: EvaluationView, method: str, points: list[Point], colour: str, symbol: str) -> go.Scatter:
+    cells = {cell.pruning_ratio: cell for cell in view.row(method)}
     return go.Scatter(
-        x=[cell.pruning_ratio for cell in row],
-        y=[100 * cell.mean for cell in row],
+        x=[point.at for point in points],
+        y=[point.height for point in points],
         name=literal_label(view.title(method)),
         legendgroup=method,
         mode="lines+markers",
         line={"color": colour, "width": 2, "dash": "dash" if method == RANDOM else "solid"},
         marker={"size": 8, "symbol": symbol, "color": colour},
-        customdata=[_words(cell) for cell in row],
-        hovertemplate="%{fullData.name}: %{y:.1f}%{customdata}<extra></extra>",
+        customdata=[_words(cells[point.at]) for point in points],
+        hovertemplate="%{fullData.name}: %{customdata}<extra></extra>",
     )
 
 
 def _words(cell: Cell) -> str:
     """What stands behind a point: its spread, its seeds and its lead over Random."""
-    said = f"% ± {100 * cell.sd:.1f}" if cell.sd is not None else "%"
+    said = f"{100 * cell.mean:.1f}%" + (f" ± {100 * cell.sd:.1f}" if cell.sd is not None else "")
     said += f" ({seeds(cell.n)}), {cell.n_train:,} images"
     if cell.difference is not None:
         half = f" ± {100 * cell.difference.half:.1f}" if cell.difference.half is not None else ""

@@ -10,13 +10,14 @@ import streamlit as st
 from pages.parts import evaluation_charts
 from pages.parts.text import count, duration, literal
 from semiprune_core.evaluation_files import described, html_table, latex_table, summary_csv, trials_csv
-from semiprune_core.evaluation_plot import svg_plot
+from semiprune_core.evaluation_plot import CROWD, Look, svg_plot
 from semiprune_core.evaluation_runs import TESTS, TRUTHS, Evaluation
 from semiprune_core.evaluation_view import RANDOM, EvaluationView, percent
 from semiprune_core.paper_results import PaperNumbers, paper_numbers
 from semiprune_core.workspace import Project
 
 BANDS = {"sd": "standard deviation", "interval": "95% interval of the mean", "none": "none"}
+PLOTS = {"accuracy": "Accuracy", "difference": "Above Random"}
 CONTENTS = {"accuracy": "Accuracy", "difference": "Difference to Random", "minutes": "Minutes"}
 STYLE = """<style>
 .studio-evaluation { overflow-x: auto; }
@@ -50,12 +51,12 @@ def show(project: Project, evaluation: Evaluation, *, key: str) -> None:
         same_annotation_budget=evaluation.same_annotation_budget,
     )
     name = file_name(evaluation.id if evaluation.artifact is not None else "evaluation-partial", view)
-    band = plot(view, name, key=key)
+    look = plot(view, name, key=key)
     table(view, paper, key=key)
     for note in view.notes[:5]:
         st.caption(f":material/info: {literal(note, 400)}")
     stands_on(project, evaluation, view)
-    downloads(name, view, trials, paper, band=band, key=key)
+    downloads(name, view, trials, paper, look=look, key=key)
 
 
 def sentence(view: EvaluationView, *, key: str) -> None:
@@ -97,20 +98,40 @@ def sentence(view: EvaluationView, *, key: str) -> None:
         words.caption(literal(" ".join(filter(None, said)), 1000))
 
 
-def plot(view: EvaluationView, name: str, *, key: str) -> str:
-    """The chart; which band it shows."""
-    band = "none"
-    if any(cell.n > 1 for cell in view.cells.values()):
-        band = st.segmented_control(
-            "Band", list(BANDS), default="sd", format_func=BANDS.__getitem__, required=True, key=f"{key}_band"
-        )
+def plot(view: EvaluationView, name: str, *, key: str) -> Look:
+    """The chart, and what it shows."""
+    several = any(cell.n > 1 for cell in view.cells.values())
+    compared = any(cell.difference is not None for cell in view.cells.values())
+    content, band = "accuracy", "none"
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if compared:
+            content = st.segmented_control(
+                "Plot",
+                list(PLOTS),
+                default="accuracy",
+                format_func=PLOTS.__getitem__,
+                required=True,
+                key=f"{key}_content",
+            )
+        if several and content == "accuracy":
+            band = st.segmented_control(
+                "Band", list(BANDS), default="sd", format_func=BANDS.__getitem__, required=True, key=f"{key}_band"
+            )
+    look = Look(str(content), "interval" if several and content == "difference" else str(band))
     st.plotly_chart(
-        evaluation_charts.accuracy_plot(view, band=str(band)),
+        evaluation_charts.accuracy_plot(view, look),
         key=f"{key}_plot",
         config=evaluation_charts.config(name),
         alt=view.sentence(),
     )
-    return str(band)
+    said = []
+    if look == Look("difference", "interval"):
+        said.append("Bars are the 95% intervals of the paired differences.")
+    if len([method for method in view.methods if view.row(method)]) > CROWD:
+        said.append("A name in the legend shows and hides its line.")
+    if said:
+        st.caption(" ".join(said))
+    return look
 
 
 def table(view: EvaluationView, paper: PaperNumbers | None, *, key: str) -> None:
@@ -179,7 +200,7 @@ def downloads(
     trials: pd.DataFrame,
     paper: PaperNumbers | None,
     *,
-    band: str,
+    look: Look,
     key: str,
 ) -> None:
     beside = paper.by_cell if paper is not None and st.session_state.get(f"{key}_paper") else None
@@ -187,7 +208,7 @@ def downloads(
         "Trials CSV": (f"{name}-trials.csv", "text/csv", trials_csv(trials)),
         "Means CSV": (f"{name}-means.csv", "text/csv", summary_csv(view)),
         "LaTeX": (f"{name}.tex", "text/x-tex", latex_table(view, paper=beside)),
-        "SVG": (f"{name}.svg", "image/svg+xml", svg_plot(view, band=band)),
+        "SVG": (f"{name}.svg", "image/svg+xml", svg_plot(view, look)),
     }
     with st.container(horizontal=True, vertical_alignment="center"):
         for words, (file, mime, data) in files.items():

@@ -10,9 +10,11 @@ from streamlit.testing.v1 import AppTest
 from semiprune_core import files, jobs, line
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.evaluation import GROUND, EvaluationSettings, ground_facts, ground_of
+from semiprune_core.evaluation_plot import CROWD
 from semiprune_core.evaluation_view import COLUMNS
 from semiprune_core.jobs.job import JobStatus, create
 from semiprune_core.jobs.locks import release
+from semiprune_core.methods import METHODS
 from semiprune_core.scoring import score_runs
 from semiprune_core.studies import BudgetSettings
 from semiprune_core.trials import BOOK, Trial, TrialBook
@@ -228,6 +230,32 @@ def test_the_plot_spans_the_planned_ratios_while_only_one_has_results(project):
     (figure,) = [json.loads(one.proto.spec) for one in app.get("plotly_chart") if "Test accuracy" in one.proto.spec]
     low, high = figure["layout"]["xaxis"]["range"]
     assert low < 0.3 and high > 0.9
+
+
+def figure_of(app, words):
+    (figure,) = [json.loads(one.proto.spec) for one in app.get("plotly_chart") if words in one.proto.spec]
+    return {trace["name"]: trace for trace in figure["data"] if trace.get("name")}
+
+
+def test_the_plot_can_show_the_lead_over_random(project):
+    made = fake_evaluation(project).artifact
+    app = opened(project)
+    assert "Full data" in figure_of(app, "Test accuracy") and "paired differences" not in words(app)
+    app.segmented_control(key=f"shown_{made.id}_content").set_value("difference").run()
+    assert not app.exception and "95% intervals of the paired differences" in words(app)
+    lines = figure_of(app, "Points above Random")
+    assert list(lines) == ["Random", "Semi-AUM+Cutoff", "Semi-DUAL+Beta"] and lines["Random"]["y"] == [0, 0]
+
+
+def test_of_many_methods_some_wait_in_the_legend(project):
+    methods = ("full", *list(METHODS)[:9], "random", "semi_aum_cutoff", "semi_dual_beta")
+    trials = fake_trials(tuple(dict.fromkeys(methods)))
+    fake_evaluation(project, trials, titles={name: METHODS.title(name) for name in METHODS})
+    app = opened(project)
+    lines = figure_of(app, "Test accuracy")
+    waiting = {name for name, line in lines.items() if line.get("visible") == "legendonly"}
+    assert len(lines) - len(waiting) == CROWD + 1 and not waiting & {"full", "Random", "Semi-AUM+Cutoff"}
+    assert "A name in the legend shows and hides its line." in words(app)
 
 
 def test_what_a_stopped_evaluation_has_can_be_kept(project):

@@ -15,8 +15,8 @@ from semiprune_core.evaluation_files import (
     text_table,
     trials_csv,
 )
-from semiprune_core.evaluation_plot import nice_ticks, svg_plot
-from semiprune_core.evaluation_view import COLUMNS, view_of
+from semiprune_core.evaluation_plot import CROWD, Look, nice_ticks, shown_first, svg_plot
+from semiprune_core.evaluation_view import COLUMNS, half_interval, view_of
 from tests.support.trial_tables import TITLES, fake_trials, table, trial
 
 NAUGHTY = {"a": r"50% <b>&_#$~^{\}", "random": "Random"}
@@ -149,12 +149,40 @@ def test_svg_bands_are_as_wide_as_asked():
     bands = {
         band: [
             p.get("points")
-            for p in ElementTree.fromstring(svg_plot(view, band=band)).iter(f"{SVG}polygon")
+            for p in ElementTree.fromstring(svg_plot(view, Look(band=band))).iter(f"{SVG}polygon")
             if p.get("fill-opacity")
         ]
         for band in ("none", "sd", "interval")
     }
     assert bands["none"] == [] and len(bands["sd"]) == len(bands["interval"]) == 3 and bands["sd"] != bands["interval"]
+
+
+def test_svg_of_differences_has_random_as_its_line_across_and_paired_intervals():
+    rows = [("random", r, s, 0.5 + 0.1 * s) for r in (0.7, 0.9) for s in range(3)]
+    rows += [("a", r, s, 0.6 + 0.1 * s) for r in (0.7, 0.9) for s in range(3)]  # always 10 points above, wherever it is
+    rows += [("full", 0.0, 0, 0.9), ("b", 0.9, 7, 0.8)]  # b shares no seed with Random
+    view = view_of(table(*rows))
+    look = Look("difference", "interval")
+    assert [(p.at, round(p.height, 6)) for p in look.points(view.row("a"))] == [(0.7, 10.0), (0.9, 10.0)]
+    half = 100 * half_interval([0.1, 0.1, 0.1], resolution=0.001)  # of 1,000 test images
+    assert look.points(view.row("a"))[0].half == pytest.approx(half) and look.points(view.row("b")) == []
+    assert [p.half for p in Look("difference", "none").points(view.row("a"))] == [0.0, 0.0]
+    root = ElementTree.fromstring(svg_plot(view, look))
+    words = [element.text for element in root.iter(f"{SVG}text")]
+    assert "Points above Random" in words and {"random", "a"} <= set(words) and not {"Full data", "b"} & set(words)
+    assert len(list(root.iter(f"{SVG}polyline"))) == 1
+    zero = next(e for e in root.iter(f"{SVG}text") if e.text == "0")
+    (across,) = [line for line in root.iter(f"{SVG}line") if line.get("stroke-dasharray") and line.get("x1") == "58.0"]
+    assert float(across.get("y1")) == pytest.approx(float(zero.get("y")) - 4)
+
+
+def test_of_many_methods_random_the_papers_and_the_best_are_drawn_first():
+    names = ["z_worst", "b", "c", "d", "e", "semi_dual_beta", "f", "random", "g_best"]
+    rows = [(name, ratio, 0, 0.5 + 0.01 * n) for n, name in enumerate(names) for ratio in (0.5, 0.9)]
+    first = shown_first(view_of(table(*rows)), ("semi_dual_beta", "semi_aum_cutoff"))
+    assert len(first) == CROWD and first == ["random", "c", "d", "e", "semi_dual_beta", "f", "g_best"]
+    few = view_of(table(*rows[:8]))
+    assert shown_first(few, ()) == names[:4]
 
 
 @pytest.mark.parametrize(
@@ -163,6 +191,7 @@ def test_svg_bands_are_as_wide_as_asked():
 )
 def test_svg_and_tables_survive_the_edges(rows):
     view = view_of(table(*rows), titles={"random": "<&>"})
+    assert ElementTree.fromstring(svg_plot(view, Look("difference")))
     root = ElementTree.fromstring(svg_plot(view))
     assert all("nan" not in (value or "") for element in root.iter() for value in element.attrib.values())
     assert "studio-evaluation" in html_table(view) and latex_table(view) and summary_csv(view)
