@@ -21,14 +21,16 @@ def said_of(path: Path) -> dict[str, Any]:
 
 
 def title_of(said: dict[str, Any]) -> str:
-    """The data set and its variant.
+    """The data set, its variant, how many images, and the run's own name if it has one.
 
-    >>> title_of({"dataset": "fashion", "variant": "corrupt"})
-    'Fashion-MNIST, 30% corrupted'
+    >>> title_of({"dataset": "fashion", "variant": "corrupt", "n_pool": 3000})
+    'Fashion-MNIST, 30% corrupted, 3,000 images'
     """
-    return TITLES.get(said["dataset"], said["dataset"]) + VARIANTS[said["variant"]]
+    pool = f"{TITLES.get(said['dataset'], said['dataset'])}{VARIANTS[said['variant']]}, {said['n_pool']:,} images"
+    return f"{pool}, {said['name']}" if said.get("name") else pool
 
 
-def _order(path: Path) -> tuple[bool, int, int]:
+def _order(path: Path) -> tuple[bool, int, int, str]:
     said = said_of(path)
-    return said["dataset"] != "fashion", list(VARIANTS).index(said["variant"]), int(said["n_pool"])
+    variant = list(VARIANTS).index(said["variant"])
+    return said["dataset"] != "fashion", variant, int(said["n_pool"]), said.get("name", "")

@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/paper.py --dataset fashion|cifar10|FILE.npz [--variant standard|corrupt|longtail]
         [--scale small|medium|full] [--seeds 3] [--closer 0] [--methods A,B] [--ratios R,R] [--preset P] [--epochs E]
-        [--home DIR] [--small]
+        [--name longer] [--home DIR] [--small]
 
 It walks the product's own line: import (with the variant), a random tenth labeled from the reference labels, FixMatch,
 the dynamics run, every method's own evidence, and the evaluation job. The project stays in ``--home``, so that a
@@ -153,6 +153,7 @@ def main() -> None:
     parser.add_argument("--preset", default="quick", help="of the trainings on coresets")
     parser.add_argument("--algorithm", default="fixmatch")
     parser.add_argument("--ssl", default="{}", help="changes to the SSL preset, as JSON")
+    parser.add_argument("--name", default="", help="of a further run on the same pool: goes behind the result's name")
     parser.add_argument("--home", type=Path, default=Path("paper-runs"))
     parser.add_argument("--small", action="store_true", help="400 images and 2 epochs; results are not kept")
     args = parser.parse_args()
@@ -217,13 +218,14 @@ def keep(
     """Write down the trials of ``run`` and of what was added to it."""
     evidence = sum(run.artifact.facts.get("evidence_minutes", {}).values())
     minutes = {**minutes, "evaluation": round(float(table["minutes"].sum()) + evidence, 2)}
-    name = f"paper_{Path(args.dataset).stem}_{args.variant}"
+    name = "_".join(filter(None, ("paper", Path(args.dataset).stem, args.variant, args.name)))
     frame = pd.DataFrame({"dataset": args.dataset, "variant": args.variant}, index=table.index).join(table)
     pseudo = project.latest("pseudo")
     assert pseudo is not None
     facts = {
         "dataset": args.dataset,
         "variant": args.variant,
+        "name": args.name,
         "n_pool": len(project.pool()),
         "n_test": len(project.test_set()),
         "n_labeled": pseudo.facts["n_human"],

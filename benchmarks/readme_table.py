@@ -189,8 +189,7 @@ def coresets(paths: Iterable[Path]) -> Iterator[str]:
     yield f"| pool | method | {' | '.join(f'{ratio:.0%} removed' for ratio in ratios)} |"
     yield "|---" * (2 + len(ratios)) + "|"
     for path, cells in pools.items():
-        said = said_of(path)
-        pool = f"{title_of(said)}, {said['n_pool']:,} images"
+        pool = title_of(said_of(path))
         if ("full", 0.0) in cells:
             pool += f", all of them {_mean(cells['full', 0.0])}"
         for method, title in MAIN.items():

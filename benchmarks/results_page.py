@@ -125,7 +125,7 @@ def in_short(paths: list[Path]) -> Iterator[str]:
         beaten = [ratio for ratio, cell in best.items() if cell and is_beaten(view, cell)]
         cells = [_better_words(view, best.get(ratio)) for ratio in GROWING]
         cells += [f"{len(ratios)} of {len(best)}" for ratios in (first, beaten)]
-        yield f"| {title_of(said)}, {said['n_pool']:,} | {' | '.join(cells)} |"
+        yield f"| {title_of(said)} | {' | '.join(cells)} |"
     yield ""
 
 
@@ -152,9 +152,9 @@ def comparison(path: Path) -> Iterator[str]:
     """One run of ``benchmarks/paper.py``."""
     said = said_of(path)
     trials, view = pd.read_csv(path), opened(path)
-    yield f"## {title_of(said)}, {said['n_pool']:,} images\n"
+    yield f"## {title_of(said)}\n"
     yield (
-        f"{said['n_pool']:,} images, {said['n_labeled']:,} of them labeled, {said['n_test']:,} test images; "
+        f"{said['n_labeled']:,} of the {said['n_pool']:,} images labeled, {said['n_test']:,} test images; "
         f"{100 * said['pseudo_label_accuracy']:.1f}% of the labels that the scores were made with are right. "
         f"{view.n_trials} trainings{_seeds_of(view)}, together {trials['minutes'].sum():,.0f} minutes of one core "
         f"({said['machine']['cpu']}), torch {said['versions']['torch']}. `{said['command']}`\n"
