@@ -253,7 +253,7 @@ def _gains(table: pd.DataFrame) -> dict[str, dict[str, float]]:
     if "random" not in wide:
         return {}
     means = 100 * wide.sub(wide["random"], axis=0).groupby("pruning_ratio").mean()
-    return {str(method): {f"{r:g}": round(float(v), 2) for r, v in means[method].items()} for method in means}
+    return {str(method): {f"{r:g}": round(float(v), 2) for r, v in means[method].dropna().items()} for method in means}
 
 
 if __name__ == "__main__":
