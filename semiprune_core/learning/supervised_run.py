@@ -177,6 +177,7 @@ class SupervisedRun:
         self.labels = torch.from_numpy(labels)
         self.trainer = Trainer(settings, images, n_classes=n_classes, seed=seed, world=world)
         self.steps_per_epoch = -(-len(images) // settings.batch_size)
+        self.pieces = cut(slice(0, len(images)), self.steps_per_epoch)
         self.n_steps = settings.epochs * self.steps_per_epoch
         self.rows = torch.zeros(len(COLUMNS) + 1, len(images))  # the last row is the loss
         self.step, self.history = 0, []
@@ -224,7 +225,7 @@ class SupervisedRun:
         """This step's images: one of the nearly equal pieces of this epoch's order."""
         epoch, place = divmod(self.step, self.steps_per_epoch)
         order = sampling.permutation(len(self.images), self.seed, sampling.EPOCH, epoch)
-        return order[cut(slice(0, len(order)), self.steps_per_epoch)[place]].copy()
+        return order[self.pieces[place]].copy()
 
     def one_step(self) -> Tensor:
         idx = self._batch()
