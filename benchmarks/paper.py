@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/paper.py --dataset fashion|cifar10|FILE.npz [--variant standard|corrupt|longtail]
         [--scale small|medium|full] [--seeds 3] [--closer 0] [--methods A,B] [--ratios R,R] [--preset P] [--epochs E]
-        [--name longer] [--home DIR] [--small]
+        [--knobs JSON] [--name longer] [--home DIR] [--small]
 
 It walks the product's own line: import (with the variant), a random tenth labeled from the reference labels, FixMatch,
 the dynamics run, every method's own evidence, and the evaluation job. The project stays in ``--home``, so that a
@@ -151,6 +151,7 @@ def main() -> None:
     parser.add_argument("--ratios", default=RATIOS)
     parser.add_argument("--epochs", type=int, help="of a training on the whole pool, instead of the preset's")
     parser.add_argument("--preset", default="quick", help="of the trainings on coresets")
+    parser.add_argument("--knobs", type=json.loads, default={}, help='such as {"elfs": {"0.7": {"cutoff": 0.2}}}')
     parser.add_argument("--algorithm", default="fixmatch")
     parser.add_argument("--ssl", default="{}", help="changes to the SSL preset, as JSON")
     parser.add_argument("--name", default="", help="of a further run on the same pool: goes behind the result's name")
@@ -199,8 +200,9 @@ def evaluated(
         seeds=tuple(range(n_seeds)),
         preset=args.preset,
         epochs=2 if args.small else args.epochs,
+        knobs={method: known for method, known in args.knobs.items() if method in methods},
     )
-    asked = {name: wanted.to_json()[name] for name in ("methods", "ratios", "seeds", "preset", "epochs")}
+    asked = {name: wanted.to_json()[name] for name in ("methods", "ratios", "seeds", "preset", "epochs", "knobs")}
     finish_job(project, "evaluate", asked, lambda: submit_evaluation(project, wanted))
     artifact = project.latest("evaluation")
     assert artifact is not None

@@ -120,6 +120,8 @@ def in_short(paths: list[Path]) -> Iterator[str]:
     yield f"|---|{'---|' * len(GROWING)}---|---|"
     for path in paths:
         view, said = opened(path), said_of(path)
+        if not set(OURS) & set(view.methods):
+            continue
         best = {ratio: better(view, ratio) for ratio in view.ratios}
         first = [ratio for ratio, cell in best.items() if cell and view.marks(ratio).get(cell.method) == "best"]
         beaten = [ratio for ratio, cell in best.items() if cell and is_beaten(view, cell)]
