@@ -12,7 +12,7 @@ from pages.parts import coreset_labels, refreshing, score_charts, scored, search
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import select_view
-from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, has_own_evidence, with_searched
+from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, with_searched
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.exporting import export_csv
@@ -20,9 +20,10 @@ from semiprune_core.line import BY_KEY
 from semiprune_core.methods import METHODS, needs_of, score_title
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
 from semiprune_core.score_view import ScoreView
+from semiprune_core.scored import has_own_evidence
 from semiprune_core.scores import SCORES
 from semiprune_core.select_view import ErrorEstimate, Preview
-from semiprune_core.selection import AIMS, SELECTORS, Defaults, default_knobs, has_aims
+from semiprune_core.selection import AIMS, SELECTORS, Defaults, has_aims
 from semiprune_core.starting import starting_knobs
 from semiprune_core.workspace import Project
 
@@ -83,7 +84,8 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
         own = st.toggle("Own values", key="select_own", help=known.why)
         if not own:
             st.caption(f"{_in_words(known.selector)} {literal(known.why, 500)}")
-            values |= with_searched(project, CoresetRequest(**values), seen.scores).to_json()
+            scored = kept.get(method) or seen.scores
+            values |= with_searched(project, CoresetRequest(**values), scored).to_json()
     else:
         own = bool(open_knobs)
     if own:
@@ -104,7 +106,7 @@ def _starting(project: Project, seen: ScoreView, kept: EvidenceRun | None, value
     basis = dataclasses.replace(seen.basis, aim=values.get("aim", AIMS[0]))
     if kept is None:
         return starting_knobs(project, method, ratio, seen.scores, basis)
-    return default_knobs(method, ratio, kept.basis(basis))
+    return starting_knobs(project, method, ratio, kept, kept.basis(basis))
 
 
 def _possible(seen: ScoreView, kept: dict[str, EvidenceRun], name: str) -> bool:

@@ -25,6 +25,7 @@ from semiprune_core.results import (
     made_from,
     write_coreset,
 )
+from semiprune_core.scored import Scored, has_own_evidence
 from semiprune_core.scores import ScoreTable
 from semiprune_core.scoring import with_settings
 from semiprune_core.selection import AIMS, SELECTORS, Basis, default_knobs, knob_defaults
@@ -106,11 +107,11 @@ def evidence_of(table: ScoreTable, pseudo: PseudoRun, pool: Pool) -> Evidence:
     return table.evidence(labels=labels.labels, human_mask=labels.human_mask, duplicate_of=pool.duplicate_of)
 
 
-def with_searched(project: Project, request: CoresetRequest, scores: ScoreRun | None = None) -> CoresetRequest:
-    """The request with the knobs that a search found for these scores and this ratio, where a person set none."""
+def with_searched(project: Project, request: CoresetRequest, scored: Scored | None = None) -> CoresetRequest:
+    """The request with the knobs that a search found for its ratio and what is chosen by, where a person set none."""
     if any(getattr(request, name) is not None for name in SEARCHED):
         return request
-    known = searched_knobs(project, request.method, request.pruning_ratio, scores)
+    known = searched_knobs(project, request.method, request.pruning_ratio, scored)
     return request if known is None else request.replace(**known)
 
 
@@ -129,11 +130,6 @@ def choose_coreset(evidence: Evidence, request: CoresetRequest, basis: Basis) ->
         **{name: getattr(request, name) for name in OPTIONS},
         **request.knobs(basis),
     )
-
-
-def has_own_evidence(method: str) -> bool:
-    """Whether a method looks at evidence of its own instead of the project's scores."""
-    return method in METHODS and METHODS[method].evidence not in ("scores", "none")
 
 
 def own_evidence(
@@ -184,16 +180,17 @@ def build_coreset(
     scores stand beside it in its files all the same.
     """
     scores = scores or latest_scores(project)
-    request = with_searched(project, request, scores)
     own = kept is not None or has_own_evidence(request.method)
+    if own:
+        kept = kept or own_evidence(project, request, progress)
+    request = with_searched(project, request, kept or scores)
     changes = {} if own else request.score_changes
     scores = with_settings(project, scores, progress=progress, **changes)
     pseudo, pool = PseudoRun(made_from(project, scores.artifact, "pseudo")), project.pool()
     if pool.hash != scores.artifact.inputs["pool"]:
         raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run first.")
     inputs = {"pool": pool.hash, "pseudo": pseudo.artifact.hash, "scores": scores.artifact.hash}
-    if own:
-        kept = kept or own_evidence(project, request, progress)
+    if kept is not None:
         inputs["evidence"] = kept.artifact.hash
         evidence = kept.evidence(pool, pseudo.labels())
     else:
@@ -239,7 +236,7 @@ def build_coresets(
                 f"Leave nesting out, or use one of {', '.join(nesting_selectors())}."
             )
         scores = scores or latest_scores(project)
-        held = with_searched(project, requests[0], scores).knobs(basis_of(scores, kept))
+        held = with_searched(project, requests[0], kept or scores).knobs(basis_of(scores, kept))
         requests = [one.replace(**{name: value for name, value in held.items() if name in KNOBS}) for one in requests]
     return [build_coreset(project, one, scores=scores, kept=kept, progress=progress) for one in requests]
 

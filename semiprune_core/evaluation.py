@@ -22,7 +22,7 @@ import pandas as pd
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import Artifact, open_artifact
 from semiprune_core.checks import check_choice, check_range
-from semiprune_core.coresets import KNOBS, RATIOS, CoresetRequest, has_own_evidence
+from semiprune_core.coresets import KNOBS, RATIOS, CoresetRequest
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.settled import LabelsSnapshot
@@ -34,6 +34,7 @@ from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.pool import Pool
 from semiprune_core.records import BoolArray, IntArray, coreset_size
 from semiprune_core.results import PseudoRun, ScoreRun, latest_pseudo, latest_scores
+from semiprune_core.scored import has_own_evidence
 from semiprune_core.selection import Basis
 from semiprune_core.settings import Settings
 from semiprune_core.starting import searched_knobs
@@ -300,10 +301,13 @@ def _check_room(project: Project, settings: EvaluationSettings, ground: Ground) 
 
 
 def _with_searched(project: Project, settings: EvaluationSettings, scores: ScoreRun) -> EvaluationSettings:
-    """The settings with what searches found for these scores, where nothing was given."""
+    """The settings with what searches found for these scores, where nothing was given.
+
+    What was searched for a baseline is looked up in the job, once it is known which evidence it chooses by.
+    """
     known: dict[str, dict[str, Any]] = {method: dict(values) for method, values in settings.knobs.items()}
     for method in settings.methods:
-        for ratio in settings.ratios if method != FULL else ():
+        for ratio in settings.ratios if method != FULL and not has_own_evidence(method) else ():
             found = searched_knobs(project, method, ratio, scores)
             if found is not None:
                 known.setdefault(method, {}).setdefault(f"{ratio:g}", found)

@@ -3,7 +3,8 @@
 As in the paper: the pseudo-labeled pool is split 90/10, coresets are chosen from the 90% by the scores there are, a net
 is trained on each and compared on the pseudo-labels of the 10%. Cutoffs are tried from 0 to r in steps of 0.1. For
 DUAL with Beta sampling the score epoch T comes first, at ratio 0.3, then c_D with that T at every ratio (the paper
-keeps one c_D per data set; here each ratio has its own). Random is always among the candidates.
+keeps one c_D per data set; here each ratio has its own). Random is always among the candidates. ELFS and its kin are
+searched in the same way, as its paper does, on the clusters that stand in for their labels.
 
 How a value compares with Random is judged on differences paired over seeds: the same seed trains both from the same
 weights. Two or three seeds say little about their own deviation, so the spread is pooled over all values of a ratio.
@@ -31,8 +32,8 @@ from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS
 from semiprune_core.records import coreset_size
-from semiprune_core.results import PseudoRun, ScoreRun, TrajectoryRun, latest_scores, made_from
-from semiprune_core.scores import ScoreSettings
+from semiprune_core.results import ScoreRun, TrajectoryRun, made_from
+from semiprune_core.scored import Scored, labels_behind, opened_scored, scored_for, settings_of
 from semiprune_core.selection.defaults import (
     PAPER_BETA,
     PAPER_RATIOS,
@@ -65,10 +66,10 @@ KNOB_WORDS = {"cutoff": "cutoff", "c_d": "c_D"}
 def searched_knob(method: str) -> str | None:
     """The knob of ``method`` that a search is about; None where there is none.
 
-    >>> searched_knob("semi_aum_cutoff"), searched_knob("semi_dual_beta"), searched_knob("random")
-    ('cutoff', 'c_d', None)
+    >>> [searched_knob(method) for method in ("semi_aum_cutoff", "semi_dual_beta", "elfs", "random")]
+    ['cutoff', 'c_d', 'cutoff', None]
     """
-    if method not in METHODS or METHODS[method].evidence != "scores":
+    if method not in METHODS or METHODS[method].labels_from not in ("pseudo", "clusters"):
         return None
     return {"cutoff": "cutoff", "beta": "c_d"}.get(METHODS[method].selector)
 
@@ -84,7 +85,8 @@ def starts() -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings(Settings):
-    """What a search is given. ``training`` is what differs from the preset, ``scores`` the artifact it chooses by.
+    """What a search is given. ``training`` is what differs from the preset, ``scores`` the artifact it chooses by:
+    the project's scores, or the evidence of a baseline.
 
     ``cheap`` trains for half of the epochs, which speaks a little for easy images; small coresets are trained longer.
     ``start`` such as ``paper:cifar10`` tries the paper's value of that data set and its neighbours alone.
@@ -241,10 +243,10 @@ class Plan:
     """None where this machine's speed is not known yet."""
 
 
-def plan_search(project: Project, settings: SearchSettings, scores: ScoreRun | None = None) -> Plan:
-    scores = scores or latest_scores(project)
-    n_images = int(scores.artifact.facts["n_images"])
-    trials = grid_of(settings, scores).trials()
+def plan_search(project: Project, settings: SearchSettings, scored: Scored | None = None) -> Plan:
+    scored = scored or _opened(project, settings)
+    n_images = int(scored.artifact.facts["n_images"])
+    trials = grid_of(settings, scored).trials()
     n_chosen_from = n_images - max(1, round(settings.validation * n_images))
     training = settings.supervised()
     total = sum(training.images_seen(n_chosen_from, trial.pruning_ratio) for trial in trials)
@@ -252,9 +254,14 @@ def plan_search(project: Project, settings: SearchSettings, scores: ScoreRun | N
     return Plan(len(trials), total, total / speed if speed else None)
 
 
-def grid_of(settings: SearchSettings, scores: ScoreRun) -> Grid:
-    window = ScoreSettings.from_json(scores.artifact.settings).window
-    return make_grid(settings, int(scores.artifact.facts["n_images"]), scores.n_epochs, window)
+def _opened(project: Project, settings: SearchSettings) -> Scored:
+    return opened_scored(project, settings.scores) if settings.scores else scored_for(project, settings.method)
+
+
+def grid_of(settings: SearchSettings, scored: Scored) -> Grid:
+    n_images, n_epochs = int(scored.artifact.facts["n_images"]), scored.n_epochs
+    assert n_epochs is not None  # scores on labels come from a dynamics run
+    return make_grid(settings, n_images, n_epochs, settings_of(scored).window)
 
 
 def _known_speed(project: Project) -> float | None:
@@ -273,22 +280,35 @@ def _known_speed(project: Project) -> float | None:
 def search_settings(
     project: Project,
     *,
-    scores: ScoreRun | None = None,
+    method: str = SearchSettings.method,
+    scored: Scored | None = None,
     cheap: bool | None = None,
     preset: str | None = None,
     device: str = "auto",
     **values: Any,
 ) -> SearchSettings:
-    """Settings for the project's scores. Without a preset it trains as the dynamics run did; cheap unless on a GPU."""
-    scores = scores or latest_scores(project)
+    """Settings for what ``method`` chooses by. Without a preset it trains as the project's dynamics run did; cheap
+    unless on a GPU."""
+    scored = scored or scored_for(project, method)
     training: dict[str, Any] = {}
     if preset is None:
-        said = TrajectoryRun(project.artifact(scores.trajectory_ids[0])).artifact.settings
-        preset, training = said.get("preset", "quick"), dict(said.get("training", {}))
+        preset, training = _as_scored(project, scored)
     if cheap is None:
         cheap = machine.places(device) == "cpu"
     training |= values.pop("training", {})
-    return SearchSettings(preset=preset, training=training, cheap=cheap, scores=scores.artifact.id, **values)
+    return SearchSettings(
+        method=method, preset=preset, training=training, cheap=cheap, scores=scored.artifact.id, **values
+    )
+
+
+def _as_scored(project: Project, scored: Scored) -> tuple[str, dict[str, Any]]:
+    """Preset and changes of the run behind the scores; those of a baseline are trained like the project's own."""
+    if isinstance(scored, ScoreRun):
+        said = TrajectoryRun(project.artifact(scored.trajectory_ids[0])).artifact.settings
+    else:
+        own = project.latest("trajectory")
+        said = {} if own is None else own.settings
+    return said.get("preset", "quick"), dict(said.get("training", {}))
 
 
 def submit_search(
@@ -299,29 +319,32 @@ def submit_search(
     immediate: bool = False,
     **values: Any,
 ) -> jobs.Job:
-    """Queue a search; the job pins the scores, the pseudo-labels and the pool by content hash.
+    """Queue a search; the job pins what it chooses by, the pseudo-labels and the pool by content hash.
 
     ``values`` are those of :func:`search_settings`, where no ``settings`` are given.
     """
     settings = settings or search_settings(project, device=device, **values)
-    scores = ScoreRun(project.artifact(settings.scores))
-    pool, pseudo = project.pool(), PseudoRun(made_from(project, scores.artifact, "pseudo"))
-    if pool.hash != scores.artifact.inputs["pool"]:
+    scored, pool = opened_scored(project, settings.scores), project.pool()
+    if pool.hash != scored.artifact.inputs["pool"]:
         raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run first.")
+    _, n_classes = labels_behind(project, scored)
     n_left = len(pool) - round(settings.validation * len(pool))
     for ratio in settings.ratios:
-        if coreset_size(n_left, ratio) < len(pseudo.class_names):
+        if coreset_size(n_left, ratio) < n_classes:
             raise InvalidSettingError(
-                f"Pruning ratio {ratio:g} leaves {coreset_size(n_left, ratio)} images for "
-                f"{len(pseudo.class_names)} classes. Search at smaller ratios."
+                f"Pruning ratio {ratio:g} leaves {coreset_size(n_left, ratio)} images for {n_classes} classes. "
+                "Search at smaller ratios."
             )
+    pins = {"scores": scored.artifact.hash, "pool": pool.hash}
+    if isinstance(scored, ScoreRun):
+        pins["pseudo"] = made_from(project, scored.artifact, "pseudo").hash
     return jobs.submit(
         project,
         KIND,
         settings.to_json(),
         title=f"Search for {METHODS.title(settings.method)}",
         device=machine.places(device),
-        pins={"scores": scores.artifact.hash, "pseudo": pseudo.artifact.hash, "pool": pool.hash},
+        pins=pins,
         immediate=immediate,
     )
 

@@ -2,13 +2,28 @@
 
 import numpy as np
 
+from semiprune_core.evidence_store import EvidenceRun, write_evidence
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.pool import PoolSettings
 from semiprune_core.progress import Collected
 from semiprune_core.results import TrajectoryRun, write_pseudo, write_trajectory
+from semiprune_core.scores import ScoreSettings, ScoreTable
 from semiprune_core.scoring import score_runs
 from semiprune_core.sources.base import SourceSpec
 from semiprune_core.trajectory_store import TrajectoryWriter
+
+
+def add_clusters(project, *, n_clusters=5, seed=0):
+    """Evidence of ELFS: clusters that are neither the classes nor as many, with scores of their own."""
+    pool, rng = project.pool(), np.random.default_rng(seed)
+    n = len(pool)
+    columns = {"aum": rng.uniform(-1, 1, n), "el2n": rng.uniform(0, 1, n), "forgetting": rng.integers(0, 5, n) + 0.0}
+    table = ScoreTable(columns, ScoreSettings(window=2), n)
+    settings = {"provider": "cluster_scores", "scores": table.settings.to_json()}
+    with project.draft("evidence", settings=settings, inputs={"pool": pool.hash}, seed=seed) as draft:
+        write_evidence(draft, pool, table, rng.permutation(np.arange(n) % n_clusters))
+        draft.facts.update(n_images=n, n_epochs=12)
+    return EvidenceRun(project.latest("evidence"))
 
 
 def make_pool(workspace, folder, n=120, n_classes=4, name="Scored", n_test=0, labeled=True):

@@ -7,7 +7,7 @@ import pytest
 from semiprune_core import cli, evaluation_runs, jobs
 from semiprune_core.evaluation import EvaluationRun
 from semiprune_core.studies import BudgetSettings, StudyRun, budget_view, submit_budget_study
-from tests.scored_projects import make_pool, make_scored
+from tests.scored_projects import add_clusters, make_pool, make_scored
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +47,16 @@ def test_search_ends_in_values_that_select_uses(run, scored):
     assert found["pruning_ratio"] == 0.2 and found["verdict"] == "unknown"
     code, chosen = run("select", scored.name, "--method", "semi_aum_cutoff", "--ratio", "0.2")
     assert chosen["settings"]["knobs"]["cutoff"] == found["value"]
+
+
+def test_search_finds_the_cutoff_of_elfs_on_its_clusters(run, scored):
+    kept = add_clusters(scored, n_clusters=2)
+    words = ("--method", "elfs", "--ratios", "0.1", "--seeds", "1", "--epochs", "3", "--device", "cpu")
+    code, said = run("search", scored.name, *words)
+    assert code == 0 and said["method"] == "elfs" and said["n_trials"] == 3
+    assert scored.latest("search").inputs["scores"] == kept.artifact.hash
+    code, chosen = run("select", scored.name, "--method", "elfs", "--ratio", "0.1")
+    assert chosen["settings"]["knobs"]["cutoff"] == said["best"][0]["value"]
 
 
 def test_search_in_the_background_is_queued_with_its_plan(run, scored):

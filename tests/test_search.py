@@ -8,6 +8,7 @@ from semiprune_core.artifacts import open_artifact
 from semiprune_core.coresets import CoresetRequest, build_coreset, build_coresets, with_searched
 from semiprune_core.errors import InvalidSettingError, MissingStepError, UnknownNameError
 from semiprune_core.results import latest_scores
+from semiprune_core.scored import settings_of
 from semiprune_core.scoring import with_settings
 from semiprune_core.search import (
     SearchRun,
@@ -20,10 +21,10 @@ from semiprune_core.search import (
     trial_table,
     write_search,
 )
-from semiprune_core.selection import default_knobs
+from semiprune_core.selection import Basis, default_knobs
 from semiprune_core.starting import searched, searched_knobs, starting_knobs
 from semiprune_core.trials import Trial
-from tests.scored_projects import add_pseudo, add_trajectory, make_pool, make_scored
+from tests.scored_projects import add_clusters, add_pseudo, add_trajectory, make_pool, make_scored
 
 AUM, DUAL = "semi_aum_cutoff", "semi_dual_beta"
 
@@ -36,7 +37,7 @@ def table(rows):
     """A table from (method, ratio, seed, value or None, T or None, right of 100)."""
     found = []
     for method, ratio, seed, value, n_epochs, right in rows:
-        knob = {AUM: "cutoff", DUAL: "c_d"}.get(method)
+        knob = {AUM: "cutoff", "elfs": "cutoff", DUAL: "c_d"}.get(method)
         trial = Trial(
             method=method,
             pruning_ratio=ratio,
@@ -48,15 +49,24 @@ def table(rows):
     return trial_table(found)
 
 
-def keep(project, found, settings=None, n_epochs=None):
-    """A search artifact with these trials, for the project's latest scores."""
-    scores = latest_scores(project).artifact
-    settings = settings or SearchSettings(scores=scores.id)
-    inputs = {**scores.inputs, "scores": scores.hash}
+def keep(project, found, settings=None, n_epochs=None, scored=None):
+    """A search artifact with these trials, for ``scored`` or the project's latest scores."""
+    scored = scored or latest_scores(project)
+    settings = settings or SearchSettings(scores=scored.artifact.id)
+    inputs = {**scored.artifact.inputs, "scores": scored.artifact.hash}
     with project.draft("search", settings=settings.to_json(), inputs=inputs) as draft:
         draft.facts.update(write_search(draft.folder, found, best_values(found, n_epochs)))
-        draft.facts.update(score_settings=dict(scores.settings), minutes=1.0, n_compared=100)
+        draft.facts.update(score_settings=settings_of(scored).to_json(), minutes=1.0, n_compared=100)
     return SearchRun(open_artifact(draft.folder))
+
+
+def of_elfs(project, scored, best=0.2):
+    """A search for ELFS that found ``best`` at 0.7."""
+    rows = [
+        ("elfs" if method == AUM else method, ratio, seed, best if value == 0.2 else value, *rest)
+        for method, ratio, seed, value, *rest in GOOD
+    ]
+    return keep(project, table(rows), SearchSettings(method="elfs", scores=scored.artifact.id), scored=scored)
 
 
 GOOD = [
@@ -219,6 +229,25 @@ def test_a_searched_value_is_used_near_its_ratio_only(project):
     assert searched_knobs(project, "random", 0.2) is None
     request = CoresetRequest(method=AUM, pruning_ratio=0.5)
     assert with_searched(project, request) is request
+
+
+def test_what_was_searched_for_a_baseline_holds_for_its_very_evidence(project):
+    with pytest.raises(MissingStepError, match="What ELFS chooses by was not made yet.* --method elfs --ratio 0.5"):
+        search_settings(project, method="elfs")
+    old = add_clusters(project)
+    of_elfs(project, old)
+    keep(project, table(GOOD))  # Semi-AUM's own, with another value below it
+    request = CoresetRequest(method="elfs", pruning_ratio=0.7)
+    assert searched_knobs(project, "elfs", 0.7) == {"cutoff": 0.2}
+    assert build_coreset(project, request).artifact.settings["knobs"]["cutoff"] == 0.2
+    nested = build_coresets(project, CoresetRequest(method="elfs"), (0.7, 0.9), nested=True)
+    assert [run.artifact.settings["knobs"]["cutoff"] for run in nested] == [0.2, 0.2]
+    new = add_clusters(project, seed=1)
+    assert searched_knobs(project, "elfs", 0.7) is None and searched_knobs(project, "elfs", 0.7, old) == {"cutoff": 0.2}
+    known = default_knobs("elfs", 0.7, new.basis(latest_scores(project).basis())).selector
+    assert build_coreset(project, request).artifact.settings["knobs"]["cutoff"] == known["cutoff"]
+    assert build_coreset(project, request, kept=old).artifact.settings["knobs"]["cutoff"] == 0.2
+    assert "Not searched at this ratio" in starting_knobs(project, "elfs", 0.7, new, Basis(120, 12)).why
 
 
 def test_a_newer_search_wins(project):

@@ -9,9 +9,9 @@ from semiprune_core.jobs import job as job_files
 from semiprune_core.results import latest_scores
 from semiprune_core.search import search_settings, submit_search
 from semiprune_core.trials import BOOK, Trial, TrialBook
-from tests.scored_projects import make_scored
+from tests.scored_projects import add_clusters, make_scored
 from tests.test_scored_pages import labels_are_done, metric, opened  # noqa: F401 - a fixture
-from tests.test_search import GOOD, keep, result, table
+from tests.test_search import GOOD, keep, of_elfs, result, table
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +46,22 @@ def test_the_form_counts_trials_and_starts_a_search(project):
     assert "Search for Semi-AUM+Cutoff" in said(app)
     app.button(key=f"stop_{job.id}").click().run()
     assert job.status().state == jobs.STOPPED
+
+
+def test_elfs_can_be_searched_once_its_clusters_are_there(project):
+    app = opened("select", project)
+    assert "ELFS" not in app.selectbox(key="search_method").options
+    kept = add_clusters(project)
+    of_elfs(project, kept)
+    app = opened("select", project)
+    assert "cutoff 0.2" in said(app).lower() and "search-0001" in said(app)
+    app.selectbox(key="search_method").set_value("elfs").run()
+    app.multiselect(key="search_ratios").set_value([0.5]).run()
+    app.button(key="search_begin").click().run()
+    assert not app.exception
+    (job,) = jobs.list_jobs(project, "search")
+    assert job.settings["method"] == "elfs" and job.settings["scores"] == kept.artifact.id
+    job.stop()
 
 
 def test_a_stopped_search_shows_what_it_has_and_goes_on(project):

@@ -10,9 +10,11 @@ from pages.parts.charts import STILL
 from pages.parts.text import count, duration, literal
 from semiprune_core import search
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.evidence import evidence_at_hand
 from semiprune_core.jobs import Job, JobStatus, list_jobs, states
 from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.results import ScoreRun
+from semiprune_core.scored import Scored, has_own_evidence
 from semiprune_core.search import Best, SearchRun, SearchSettings
 from semiprune_core.starting import searches_of
 from semiprune_core.workspace import Project
@@ -36,7 +38,8 @@ def draw(project: Project, scores: ScoreRun) -> None:
     with st.expander("Search for the best values", icon=":material/manage_search:", expanded=is_active):
         st.caption(
             "Tries cutoffs, or T and c_D, on this pool: trains on coresets of 90% of the pseudo-labeled images and "
-            "compares on the other 10%, always beside Random. What it finds becomes the default above."
+            "compares on the other 10%, always beside Random. What it finds becomes the default above. ELFS and its "
+            "kin, whose labels are clusters, can be searched once they were evaluated."
         )
         if job is not None and is_active:
             _watch(job)
@@ -47,16 +50,23 @@ def draw(project: Project, scores: ScoreRun) -> None:
         _results(project, scores)
 
 
+def _at_hand(project: Project, scores: ScoreRun) -> dict[str, Scored]:
+    """The methods that can be searched, with what they choose by: these scores, or evidence that was made."""
+    known, made = {*scores.names, "mean_prob"}, evidence_at_hand(project)
+    own = [name for name in search.searchable_methods() if not has_own_evidence(name)]
+    found: dict[str, Scored] = {name: scores for name in own if known.issuperset(needs_of(name))}
+    return found | {name: made[name] for name in search.searchable_methods() if name in made}
+
+
 # --- starting ------------------------------------------------------------------------------------------------------
 
 
 @st.fragment
 def _form(project: Project, scores: ScoreRun) -> None:
     """A change of the form runs this alone."""
-    known = {*scores.names, "mean_prob"}
-    methods = [name for name in search.searchable_methods() if known.issuperset(needs_of(name))]
+    at_hand = _at_hand(project, scores)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        method = str(st.selectbox("Method", methods, format_func=METHODS.title, key="search_method", width=240))
+        method = str(st.selectbox("Method", list(at_hand), format_func=METHODS.title, key="search_method", width=240))
         ratios = st.multiselect(
             "Pruning ratios",
             [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95],
@@ -87,14 +97,14 @@ def _form(project: Project, scores: ScoreRun) -> None:
     try:
         settings = search.search_settings(
             project,
-            scores=scores,
+            scored=at_hand[method],
             method=method,
             ratios=tuple(sorted(ratios)),
             seeds=tuple(range(int(seeds))),
             cheap=length == CHEAP,
             start=start,
         )
-        plan = search.plan_search(project, settings, scores)
+        plan = search.plan_search(project, settings, at_hand[method])
     except SemiPruneError as error:
         st.error(literal(str(error), 500), icon=":material/error:")
         return
@@ -184,9 +194,9 @@ def _picture(table: pd.DataFrame, settings: SearchSettings, *, key: str) -> None
 
 
 def _results(project: Project, scores: ScoreRun) -> None:
-    """The newest result of each method that holds for these scores."""
-    for method in search.searchable_methods():
-        found = searches_of(project, scores, method)
+    """The newest result of each method that holds for what it chooses by now."""
+    for method, scored in _at_hand(project, scores).items():
+        found = searches_of(project, scored, method)
         if found:
             _result(found[0])
 

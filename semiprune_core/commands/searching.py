@@ -7,15 +7,18 @@ import argparse
 from semiprune_core import jobs
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.commands.selecting import follow, numbers
+from semiprune_core.coresets import CoresetRequest, own_evidence
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS
+from semiprune_core.scored import has_own_evidence
 from semiprune_core.search import (
     PAPER_RATIOS,
     SearchRun,
     plan_search,
     search_settings,
     searchable_methods,
+    searched_knob,
     starts,
     submit_search,
 )
@@ -47,6 +50,8 @@ def _search(args: argparse.Namespace, workspace: Workspace, console: Console) ->
     project = workspace.project(args.name)
     if args.seeds < 1:
         raise InvalidSettingError(f"--seeds must be at least 1, got {args.seeds}.")
+    if searched_knob(args.method) and has_own_evidence(args.method):  # a baseline's, made now where it is not there
+        own_evidence(project, CoresetRequest(method=args.method), console, device=args.device)
     settings = search_settings(
         project,
         method=args.method,

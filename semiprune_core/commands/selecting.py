@@ -16,7 +16,6 @@ from semiprune_core.coresets import (
     OPTIONS,
     CoresetRequest,
     build_coresets,
-    has_own_evidence,
     nesting,
     own_evidence,
 )
@@ -29,6 +28,7 @@ from semiprune_core.jobs import follow
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores, open_coreset
+from semiprune_core.scored import has_own_evidence
 from semiprune_core.scoring import with_settings
 from semiprune_core.selection import AIMS, SELECTORS
 from semiprune_core.workspace import Project, Workspace

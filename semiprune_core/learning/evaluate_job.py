@@ -11,6 +11,7 @@ import numpy as np
 
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import Artifact, versions
+from semiprune_core.coresets import with_searched
 from semiprune_core.errors import ConflictError
 from semiprune_core.evaluation import (
     ARTIFACT,
@@ -28,6 +29,7 @@ from semiprune_core.evaluation import (
     write_evaluation,
 )
 from semiprune_core.evidence import EvidenceRequest, evidence_for, kept_for
+from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.labeling.settled import LabelsSnapshot
 from semiprune_core.learning.device import choose_device
@@ -48,6 +50,8 @@ SAME = "same.json"
 """In a job's own folder: the hash of what its results stand on."""
 CHOSEN_BY = "chosen_by.json"
 """In a job's own folder: the hash of what each method chose its coresets by."""
+OWN_KNOBS = "own_knobs.json"
+"""In a job's own folder: the knobs of methods that look at evidence of their own, by method and ratio."""
 
 
 @JOB_KINDS.register(KIND, title="Evaluate")
@@ -204,8 +208,20 @@ class Choice:
         kept = kept_for(trial.method, self._request(trial))
         if kept is None:
             return trial
-        basis = dataclasses.replace(kept.basis(self.basis), n_images=self.basis.n_images)
-        return trial.replace(knobs=self.settings.request(trial.method, trial.pruning_ratio).knobs(basis))
+        return trial.replace(knobs=self._knobs_of(trial, kept))
+
+    def _knobs_of(self, trial: Trial, kept: EvidenceRun) -> dict[str, Any]:
+        """What a search found for this evidence, else where to start with it. Looked up once: a resumed evaluation goes
+        on as it began, whatever was searched since."""
+        path = self.context.folder / OWN_KNOBS
+        known = dict(files.read_json(path)) if path.is_file() else {}
+        key = f"{trial.method} {trial.pruning_ratio:g}"
+        if key not in known:
+            asked = self.settings.request(trial.method, trial.pruning_ratio)
+            basis = dataclasses.replace(kept.basis(self.basis), n_images=self.basis.n_images)
+            known[key] = with_searched(self.context.project, asked, kept).knobs(basis)
+            files.write_json(path, known)
+        return dict(known[key])
 
     def evidence(self, trial: Trial) -> Evidence:
         """What the trial's method looks at, of the images that may be chosen."""

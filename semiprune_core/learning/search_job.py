@@ -10,6 +10,7 @@ import numpy as np
 from semiprune_core.artifacts import Artifact
 from semiprune_core.coresets import evidence_of
 from semiprune_core.errors import ConflictError
+from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.training import check_pool
@@ -17,8 +18,9 @@ from semiprune_core.learning.trial_run import Workbench
 from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.pool import Pool
 from semiprune_core.records import Evidence, IntArray
-from semiprune_core.results import PseudoRun, ScoreRun, made_from
-from semiprune_core.scores import ScoreSettings, ScoreTable
+from semiprune_core.results import PseudoRun, made_from
+from semiprune_core.scored import Scored, labels_behind, opened_scored, settings_of
+from semiprune_core.scores import ScoreSettings
 from semiprune_core.scoring import rescored, trajectories_of
 from semiprune_core.search import (
     KIND,
@@ -44,18 +46,17 @@ def run(context: JobContext) -> dict[str, Any]:
     if known is not None:
         return _result(known)
     check_pool(pool, context.pins["pool"])
-    scores = ScoreRun(project.artifact(settings.scores))
-    if scores.artifact.hash != context.pins["scores"]:
+    scored = opened_scored(project, settings.scores)
+    if scored.artifact.hash != context.pins["scores"]:
         raise ConflictError(
-            f"{scores.artifact.id} is not what it was when this search was queued. Start a new one.",
+            f"{scored.artifact.id} is not what it was when this search was queued. Start a new one.",
             code="PINS_CHANGED",
         )
-    pseudo = PseudoRun(made_from(project, scores.artifact, "pseudo"))
-    grid, book = grid_of(settings, scores), TrialBook(context.folder / BOOK)
+    grid, book = grid_of(settings, scored), TrialBook(context.folder / BOOK)
     compared_mask = hold_out(np.arange(len(pool)), pool.duplicate_of, settings.validation, settings.split_seed)
     chosen_from = np.flatnonzero(~compared_mask)
-    bench = _workbench(context, settings, grid, pseudo, pool, compared_mask, book)
-    choice = Choice(project, scores, pseudo, pool, chosen_from)
+    bench = _workbench(context, settings, grid, scored, pool, compared_mask, book)
+    choice = Choice(project, scored, pool, chosen_from)
     _run_all(bench, choice, grid.epoch_trials(), settings)
     n_epochs = best_epochs(trial_table(book), grid)
     if grid.finds_epochs:
@@ -65,14 +66,14 @@ def run(context: JobContext) -> dict[str, Any]:
     with project.draft(
         KIND,
         settings=settings.to_json(),
-        inputs={**scores.artifact.inputs, "scores": scores.artifact.hash},
+        inputs={**scored.artifact.inputs, "scores": scored.artifact.hash},
         seed=settings.split_seed,
     ) as draft:
         draft.device = context.device
         draft.facts.update(write_search(draft.folder, table, best_values(table, n_epochs)))
         draft.facts.update(
             run=context.job.id,
-            score_settings=dict(scores.artifact.settings),
+            score_settings=settings_of(scored).to_json(),
             n_epochs=n_epochs,
             n_compared=int(compared_mask.sum()),
             n_chosen_from=len(chosen_from),
@@ -99,12 +100,13 @@ def _workbench(
     context: JobContext,
     settings: SearchSettings,
     grid: Grid,
-    pseudo: PseudoRun,
+    scored: Scored,
     pool: Pool,
     compared_mask: np.ndarray,
     book: TrialBook,
 ) -> Workbench:
-    images, labels = pool.images(), np.asarray(pseudo.labels().labels, dtype=np.int64)
+    images = pool.images()
+    labels, n_classes = labels_behind(context.project, scored)
     trials, training = grid.trials(), settings.supervised()
     n_left = int((~compared_mask).sum())
     return Workbench(
@@ -112,7 +114,7 @@ def _workbench(
         labels=labels,
         test_images=images[compared_mask],
         test_labels=labels[compared_mask],
-        n_classes=len(pseudo.class_names),
+        n_classes=n_classes,
         training=training,
         book=book,
         progress=context,
@@ -125,17 +127,16 @@ def _workbench(
 class Choice:
     """Chooses the coresets of trials from the positions ``among``, by scores that are computed once per T."""
 
-    def __init__(self, project: Project, scores: ScoreRun, pseudo: PseudoRun, pool: Pool, among: IntArray) -> None:
-        self.pseudo, self.pool, self.among = pseudo, pool, among
-        self.runs, self.n_epochs = trajectories_of(project, scores), scores.n_epochs
-        self.table = scores.table()
+    def __init__(self, project: Project, scored: Scored, pool: Pool, among: IntArray) -> None:
+        self.project, self.scored, self.pool, self.among = project, scored, pool, among
+        self.settings = settings_of(scored)
         self._evidence: dict[ScoreSettings, Evidence] = {}
 
     def __call__(self, trial: Trial) -> IntArray:
         """Positions in the pool."""
-        settings = self.table.settings.replace(**trial.score_changes)
+        settings = self.settings.replace(**trial.score_changes)
         if settings not in self._evidence:
-            self._evidence[settings] = self._of(settings)
+            self._evidence[settings] = take_evidence(self._of(settings), self.among)
         chosen = select_coreset(
             self._evidence[settings],
             trial.method,
@@ -146,10 +147,13 @@ class Choice:
         return self.among[chosen.indices]
 
     def _of(self, settings: ScoreSettings) -> Evidence:
-        table: ScoreTable = self.table
+        if isinstance(self.scored, EvidenceRun):  # of a baseline by cutoffs alone: no T
+            return self.scored.evidence(self.pool)
+        table = self.scored.table()
         if settings != table.settings:
-            table = rescored(table, self.runs, settings, self.n_epochs)
-        return take_evidence(evidence_of(table, self.pseudo, self.pool), self.among)
+            table = rescored(table, trajectories_of(self.project, self.scored), settings, self.scored.n_epochs)
+        pseudo = PseudoRun(made_from(self.project, self.scored.artifact, "pseudo"))
+        return evidence_of(table, pseudo, self.pool)
 
 
 def _run_all(bench: Workbench, choice: Choice, trials: Sequence[Trial], settings: SearchSettings) -> None:

@@ -35,7 +35,7 @@ from semiprune_core.selection import Basis, default_knobs, defaults
 from tests.learning.projects import label
 from tests.scored_projects import add_pseudo, make_pool, make_scored
 from tests.support.pseudo_runs import label_share
-from tests.test_search import GOOD, keep, table
+from tests.test_search import GOOD, keep, of_elfs, table
 
 METHODS = ("full", "semi_aum_cutoff", "random")
 SHORT = {"methods": METHODS, "ratios": (0.5, 0.8), "seeds": (0, 1), "epochs": 3}
@@ -393,6 +393,19 @@ def test_searched_values_are_used_and_stay_those_of_the_start(project, quick):
     knobs = {row.pruning_ratio: json.loads(row.knobs) for row in partial_trials(job).itertuples()}
     known = default_knobs("semi_aum_cutoff", 0.5, latest_scores(project).basis()).selector
     assert knobs == {0.7: {"cutoff": 0.2}, 0.5: known}
+
+
+def test_what_was_searched_for_a_baseline_is_used_and_stays_that_of_the_start(project, quick, monkeypatch):
+    asked = {"methods": ("elfs",), "ratios": (0.7,), "evidence": BRIEFLY}
+    kept = own_evidence(project, CoresetRequest(method="elfs"), settings=BRIEFLY)
+    of_elfs(project, kept, best=0.3)
+    job = stopped_in_its_second_trial(project, quick, monkeypatch, **asked)
+    of_elfs(project, kept, best=0.5)
+    evaluate_job.run(JobContext(job))
+    assert set(partial_trials(job)["knobs"]) == {'{"cutoff": 0.3}'}
+    assert set(done(evaluate(project, **asked)).trials()["knobs"]) == {'{"cutoff": 0.5}'}
+    by_hand = {**asked, "knobs": {"elfs": {"0.7": {"cutoff": 0.1}}}}
+    assert set(done(evaluate(project, **by_hand)).trials()["knobs"]) == {'{"cutoff": 0.1}'}
 
 
 def test_other_scores_of_the_same_run_do_not_slip_in(project, quick):

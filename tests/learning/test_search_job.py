@@ -14,7 +14,7 @@ from semiprune_core.progress import Stopped
 from semiprune_core.results import latest_scores
 from semiprune_core.search import SearchRun, partial_search, submit_search
 from semiprune_core.starting import searched_knobs
-from tests.scored_projects import make_scored
+from tests.scored_projects import add_clusters, make_scored
 
 SHORT = {"device": "cpu", "ratios": (0.5, 0.8), "training": {"epochs": 3, "batch_size": 16, "precision": "fp32"}}
 
@@ -66,6 +66,25 @@ def test_it_trains_on_the_90_and_compares_on_the_10(project, quick):
     facts = job.status().facts
     assert facts["trials_done"] == facts["trials_total"] == len(table)
     assert job.status().done == job.status().total
+
+
+def test_elfs_is_searched_on_the_clusters_that_are_its_labels(project, monkeypatch):
+    seen = []
+
+    def train(images, labels, tests, truth, *, n_classes, **_):
+        seen.append((n_classes, {*labels.tolist(), *truth.tolist()}))
+        return trial_run.TrialResult(int(images.astype(int).sum()) % (len(truth) + 1), len(truth), len(images), 0.1)
+
+    monkeypatch.setattr(trial_run, "train_trial", train)
+    kept = add_clusters(project, n_clusters=5)
+    run = done(submit_search(project, method="elfs", immediate=True, **SHORT))
+    assert run.artifact.inputs == {"pool": project.pool().hash, "scores": kept.artifact.hash}
+    assert set(run.trials()["method"]) == {"random", "elfs"} and len(run.trials()) == 2 * (1 + 6 + 1 + 9)
+    assert {n for n, _ in seen} == {5} and set.union(*(labels for _, labels in seen)) == {0, 1, 2, 3, 4}
+    assert searched_knobs(project, "elfs", 0.5) == run.best[0].knobs
+    assert differences(run.artifact.folder) == []
+    (job,) = jobs.list_jobs(project, "search")
+    assert "pseudo" not in job.pins
 
 
 def test_dual_chooses_t_before_c_d(project, quick):
