@@ -12,6 +12,7 @@ from semiprune_core.evaluation_plot import Look, Point, colours_of, shown_first,
 from semiprune_core.evaluation_view import RANDOM, Cell, EvaluationView, percent, seeds
 
 FAVOURITES = ("semi_aum_cutoff", "semi_dual_beta")
+"""The methods of the paper, always drawn."""
 
 
 def config(name: str) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def config(name: str) -> dict[str, Any]:
     }
 
 
-def accuracy_plot(view: EvaluationView, look: Look) -> go.Figure:
+def line_plot(view: EvaluationView, look: Look) -> go.Figure:
     """Every method as a line with its band; of many, some wait in the legend. Random is grey and dashed, a line across
     is the full data, or Random where differences to it are shown."""
     dark = is_dark()

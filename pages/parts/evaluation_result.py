@@ -119,7 +119,7 @@ def plot(view: EvaluationView, name: str, *, key: str) -> Look:
             )
     look = Look(str(content), "interval" if several and content == "difference" else str(band))
     st.plotly_chart(
-        evaluation_charts.accuracy_plot(view, look),
+        evaluation_charts.line_plot(view, look),
         key=f"{key}_plot",
         config=evaluation_charts.config(name),
         alt=view.sentence(),
