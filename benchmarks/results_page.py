@@ -112,9 +112,10 @@ def in_short(paths: list[Path]) -> Iterator[str]:
     yield "## In short\n"
     yield (
         "The better of Semi-AUM and Semi-DUAL at a ratio, by the lower end of its interval, in points above Random; "
-        "bold where the whole interval lies above 0. *First* counts the ratios at which its mean is also at or above "
-        "that of every other method that uses no more labels, *beaten* those at which one of them is above it by more "
-        "than the interval of their own difference. The better of two always looks a little better than it is.\n"
+        "bold where the whole interval lies above 0. *First* counts the ratios at which the mean of one of the two is "
+        "at or above that of every other method that uses no more labels, *beaten* those at which another one is above "
+        "both by more than the interval of its difference to them. The better of two always looks a little better than "
+        "it is.\n"
     )
     yield f"| pool | {' | '.join(map(percent, GROWING))} | first | beaten |"
     yield f"|---|{'---|' * len(GROWING)}---|---|"
@@ -123,8 +124,8 @@ def in_short(paths: list[Path]) -> Iterator[str]:
         if not set(OURS) & set(view.methods):
             continue
         best = {ratio: better(view, ratio) for ratio in view.ratios}
-        first = [ratio for ratio, cell in best.items() if cell and view.marks(ratio).get(cell.method) == "best"]
-        beaten = [ratio for ratio, cell in best.items() if cell and is_beaten(view, cell)]
+        first = [ratio for ratio in best if "best" in {view.marks(ratio).get(method) for method in OURS}]
+        beaten = [ratio for ratio in best if is_beaten(view, ratio)]
         cells = [_better_words(view, best.get(ratio)) for ratio in GROWING]
         cells += [f"{len(ratios)} of {len(best)}" for ratios in (first, beaten)]
         yield f"| {title_of(said)} | {' | '.join(cells)} |"
@@ -137,10 +138,11 @@ def better(view: EvaluationView, ratio: float) -> Cell | None:
     return max(mine, key=lambda cell: cell.difference.mean - (cell.difference.half or 0), default=None)
 
 
-def is_beaten(view: EvaluationView, cell: Cell) -> bool:
-    """Whether another ranked method is above it beyond chance."""
-    others = view.against(cell.method, cell.pruning_ratio).values()
-    return any(difference.verdict == "above" for difference in others)
+def is_beaten(view: EvaluationView, ratio: float) -> bool:
+    """Whether another ranked method is above both of ours beyond chance."""
+    mine = [view.against(method, ratio) for method in OURS if view.cell(method, ratio)]
+    above = [{name for name, difference in found.items() if difference.verdict == "above"} for found in mine]
+    return bool(set.intersection(*above) - set(OURS)) if above else False
 
 
 def _better_words(view: EvaluationView, cell: Cell | None) -> str:
