@@ -58,7 +58,15 @@ def line_plot(view: EvaluationView, look: Look) -> go.Figure:
     figure = calm(figure, height=400 + 10 * len(drawn))  # a narrow screen puts the legend in one column
     figure.update_layout(
         showlegend=True,
-        legend={"orientation": "h", "y": -0.16, "yanchor": "top", "x": 0, "title": None, "traceorder": "normal"},
+        legend={
+            "orientation": "h",
+            "yref": "container",  # below the axis title however low a narrow screen makes the plot
+            "y": 0,
+            "yanchor": "bottom",
+            "x": 0,
+            "title": None,
+            "traceorder": "normal",
+        },
         margin={"l": 10, "r": 10, "t": 34, "b": 10},
         uirevision=look.content,
     )
