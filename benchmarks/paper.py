@@ -1,14 +1,15 @@
 """The paper's comparison at a size that two cores can finish: all methods, five ratios, several seeds.
 
     .venv/bin/python benchmarks/paper.py --dataset fashion|cifar10|FILE.npz [--variant standard|corrupt|longtail]
-        [--scale small|medium|full] [--seeds 3] [--closer 0] [--methods A,B] [--ratios R,R] [--preset P] [--epochs E]
+        [--scale small|medium|full] [--seeds 3] [--closer 6] [--methods A,B] [--ratios R,R] [--preset P] [--epochs E]
         [--knobs JSON] [--name longer] [--home DIR] [--small]
 
 It walks the product's own line: import (with the variant), a random tenth labeled from the reference labels, FixMatch,
 the dynamics run, every method's own evidence, and the evaluation job. The project stays in ``--home``, so that a
 repeated call goes on where the last one ended, and a call with more methods, ratios or seeds takes over what is there.
 ``--closer`` asks for more seeds of the methods that the comparison is about (Random, Semi-AUM, Semi-DUAL) at the ratios
-from 0.7 on: an interval over three differences is twice as wide as one over six, for the same spread.
+from ``--closer-from`` on: an interval over three differences is more than twice as wide as one over six, for the same
+spread.
 ``results/paper_<dataset>_<variant>.csv`` holds one row per training,
 ``results/paper_<dataset>_<variant>.json`` the machine, the versions, the settings and the minutes of each stage; the
 last line printed is JSON with the mean gain over Random in points. ``cifar10`` needs ``--data FILE.npz``.
@@ -54,8 +55,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 RATIOS = "0.3,0.5,0.7,0.8,0.9"
 CLOSER = ("random", "semi_aum_cutoff", "semi_dual_beta")
-CLOSER_FROM = 0.7
-"""The methods and the lowest ratio that ``--closer`` asks for more seeds of."""
+"""The methods that ``--closer`` asks for more seeds of."""
 
 
 @dataclass
@@ -144,9 +144,8 @@ def main() -> None:
     parser.add_argument("--scale", choices=tuple(SCALES), default="small")
     parser.add_argument("--n", type=int, help="so many images instead of the scale's")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument(
-        "--closer", type=int, default=0, help="so many seeds of Random, Semi-AUM, Semi-DUAL from 0.7 on"
-    )
+    parser.add_argument("--closer", type=int, default=0, help="so many seeds of Random, Semi-AUM, Semi-DUAL")
+    parser.add_argument("--closer-from", type=float, default=0.7, metavar="R", help="at ratios from this one on")
     parser.add_argument("--methods", default=",".join([FULL, *METHODS]))
     parser.add_argument("--ratios", default=RATIOS)
     parser.add_argument("--epochs", type=int, help="of a training on the whole pool, instead of the preset's")
@@ -184,7 +183,7 @@ def main() -> None:
     run = evaluated(args, project, tuple(args.methods.split(",")), ratios, 1 if args.small else args.seeds)
     trials = run.trials()
     if args.closer:
-        high = tuple(ratio for ratio in ratios if ratio >= CLOSER_FROM)
+        high = tuple(ratio for ratio in ratios if ratio >= args.closer_from)
         more = evaluated(args, project, CLOSER, high, args.closer).trials()
         trials = pd.concat([trials, more]).drop_duplicates(["method", "pruning_ratio", "seed"], ignore_index=True)
     keep(args, project, run, trials, ssl.to_json(), stages.minutes())
