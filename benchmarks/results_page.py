@@ -52,7 +52,7 @@ coresets, and a network trained from scratch on each of them with true labels. E
 `benchmarks/results/`, which hold one row per training; baselines that win are shown like everything else.
 
 **Scale.** The paper trains ResNet-18 for 200 epochs on 50,000 images and more, on GPUs. Everything here was run on two
-CPU cores: pools of some thousand small images, a compact network, 30 epochs for the scores and 12 to 90 for each
+CPU cores: pools of some thousand small images, a compact network, 30 epochs for the scores and 6 to 90 for each
 coreset. Accuracies are therefore lower than the paper's and not comparable with them; what can be compared is which
 method is ahead of Random, and by how much. ± is the standard deviation over seeds; differences to Random are paired by
 seed, with half their 95% interval (Student), in points.
@@ -61,6 +61,10 @@ Every method has its starting values; nothing was searched. Those of Semi-AUM an
 the end of this page, on Fashion-MNIST, CIFAR-10 and the same test images, which flatters them a little there; other
 methods that choose by a cutoff or by Beta sampling start in the same way, from their own scores.
 """
+
+FINDINGS = """
+"""
+"""What follows from the committed results; no part of what is made from others."""
 
 
 def methods_of(view: EvaluationView) -> list[str]:
@@ -343,6 +347,7 @@ def render(results: Path = RESULTS) -> tuple[str, dict[str, str]]:
     lines, plots = [INTRODUCTION], {}
     compared = found_in(results)
     lines += in_short(compared) if len(compared) > 1 else []
+    lines += [FINDINGS] if results == RESULTS else []
     for path in compared:
         lines += comparison(path)
         plots[f"results-{path.stem.removeprefix('paper_')}.svg"] = svg_plot(opened(path))
