@@ -115,11 +115,11 @@ def in_short(paths: list[Path]) -> Iterator[str]:
     """Whether the better of our two is above Random, and above all others, in every comparison."""
     yield "## In short\n"
     yield (
-        "The better of Semi-AUM and Semi-DUAL at a ratio, by the lower end of its interval, in points above Random; "
-        "bold where the whole interval lies above 0. *First* counts the ratios at which the mean of one of the two is "
-        "at or above that of every other method that uses no more labels, *beaten* those at which another one is above "
-        "both by more than the interval of its difference to them. The better of two always looks a little better than "
-        "it is.\n"
+        "The better of Semi-AUM and Semi-DUAL at a ratio, in points above Random: one whose whole interval lies above "
+        "0, in bold, else the one with the higher mean. *First* counts the ratios at which the mean of one of the two "
+        "is at or above that of every other method that uses no more labels, *beaten* those at which another one is "
+        "above both by more than the interval of its difference to them. The better of two always looks a little better "
+        "than it is.\n"
     )
     yield f"| pool | {' | '.join(map(percent, GROWING))} | first | beaten |"
     yield f"|---|{'---|' * len(GROWING)}---|---|"
@@ -137,9 +137,9 @@ def in_short(paths: list[Path]) -> Iterator[str]:
 
 
 def better(view: EvaluationView, ratio: float) -> Cell | None:
-    """The cell of our two methods whose difference to Random reaches the least far down."""
+    """The cell of our two methods that is above Random beyond its interval, else the one with the higher mean."""
     mine = [cell for method in OURS if (cell := view.cell(method, ratio)) is not None and cell.difference]
-    return max(mine, key=lambda cell: cell.difference.mean - (cell.difference.half or 0), default=None)
+    return max(mine, key=lambda cell: (cell.difference.verdict == "above", cell.difference.mean), default=None)
 
 
 def is_beaten(view: EvaluationView, ratio: float) -> bool:
