@@ -118,8 +118,8 @@ def in_short(paths: list[Path]) -> Iterator[str]:
         "The better of Semi-AUM and Semi-DUAL at a ratio, in points above Random: one whose whole interval lies above "
         "0, in bold, else the one with the higher mean. *First* counts the ratios at which the mean of one of the two "
         "is at or above that of every other method that uses no more labels, *beaten* those at which another one is "
-        "above both by more than the interval of its difference to them. The better of two always looks a little better "
-        "than it is.\n"
+        "above both by more than the interval of its difference to them. The better of two always looks a little "
+        "better than it is.\n"
     )
     yield f"| pool | {' | '.join(map(percent, GROWING))} | first | beaten |"
     yield f"|---|{'---|' * len(GROWING)}---|---|"
