@@ -234,7 +234,7 @@ def render(folder: Path = RESULTS) -> str:
             f"{versions['torch']}. The machine was not idle: each file in `benchmarks/results/` holds its load.",
             "",
         ]
-    lines += coresets(found_in(folder))
+    lines += coresets(path for path in found_in(folder) if not said_of(path).get("name"))  # further runs: on their page
     return "\n".join(lines).strip() + "\n"
 
 
