@@ -97,14 +97,16 @@ class Look:
 
     def points(self, row: Sequence[Cell]) -> list[Point]:
         """The cells of a method, without those that cannot be compared where differences are shown."""
-        if self.content == "accuracy":
-            bands = [{"sd": cell.sd, "interval": cell.half}.get(self.band) for cell in row]
-            return [
-                Point(c.pruning_ratio, 100 * c.mean, 100 * (half or 0.0)) for c, half in zip(row, bands, strict=True)
-            ]
-        known = [(c.pruning_ratio, c.difference) for c in row if c.difference is not None]
-        half_of = [0.0 if self.band == "none" else difference.half or 0.0 for _, difference in known]
-        return [Point(at, 100 * d.mean, 100 * half) for (at, d), half in zip(known, half_of, strict=True)]
+        found = []
+        for cell in row:
+            if self.content == "accuracy":
+                height, half = cell.mean, {"sd": cell.sd, "interval": cell.half}.get(self.band)
+            elif cell.difference is not None:
+                height, half = cell.difference.mean, None if self.band == "none" else cell.difference.half
+            else:
+                continue
+            found.append(Point(cell.pruning_ratio, 100 * height, 100 * (half or 0.0)))
+        return found
 
 
 ACCURACY = Look()
