@@ -1,16 +1,16 @@
 """Which knobs help without a search: test accuracy of many knobs on several pools, sizes and ratios.
 
     .venv/bin/python benchmarks/defaults.py --dataset fashion|FILE.npz --n 6000 [--labeled 0.1] [--truth true|pseudo]
-        [--seeds 3] [--ratios 0.7,0.9] [--preset quick] [--views 150000] [--start-only] [--small]
+        [--seeds 3] [--ratios 0.7,0.9] [--preset quick] [--views 150000] [--small]
 
 For one pool: a random tenth is labeled (``--labeled`` less, and more of the pseudo-labels are wrong), FixMatch
 (``quick``) gives pseudo-labels, a dynamics run gives scores; then a net is trained from scratch on the coreset of every
 knob and seed, and tested. It is trained with true labels, as if people had labeled the coreset, or with ``--truth
 pseudo`` on the pseudo-labels as they are. ``--views`` bounds how many images a training sees, all epochs together, so
-that large pools can be tried on a small machine; ``--start-only`` tries nothing but what a project starts with. Each
-row goes to
+that large pools can be tried on a small machine. Each row goes to
 ``results/defaults_<dataset>_<n>[_<labeled percent>pc][_pseudo].csv`` as soon as it is there; a repeated run goes on
 where the last one ended. The last line is JSON: per method and ratio the mean gain over Random of every knob (points).
+How starting values do on pools of growing size is for ``sizes.py``.
 """
 
 from __future__ import annotations
@@ -26,17 +26,11 @@ from typing import Any
 import numpy as np
 import torch
 from common import RESULTS
-from image_data import Data, open_data
+from image_data import open_data
+from scored_pools import WORK, Candidate, ScoredPool, coreset_training, scored, share_suffix, tested
 
 from semiprune_core.learning.presets import ssl_preset, supervised_preset
-from semiprune_core.learning.settings import SSLSettings, SupervisedSettings
-from semiprune_core.learning.ssl_run import train_ssl
-from semiprune_core.learning.supervised_run import MemoryRecorder, train_supervised
 from semiprune_core.methods import select_coreset
-from semiprune_core.progress import Collected
-from semiprune_core.records import Evidence
-from semiprune_core.scores import ScoreSettings, compute_scores
-from semiprune_core.selection import Basis, default_knobs
 
 CUTOFFS = {0.3: (0.0, 0.1), 0.5: (0.0, 0.1), 0.7: (0.0, 0.1), 0.8: (0.1, 0.2), 0.9: (0.2, 0.3)}
 """By ratio; wider grids on 6,000 images had shown where to look."""
@@ -45,46 +39,8 @@ NOISY_FROM = 0.2
 C_DS = (2.0, 3.0)
 AS_LABELED = {0.7: (0.1, 0.3, 0.5), 0.9: (0.3, 0.5, 0.7)}
 """By ratio, for trainings on pseudo-labels as they are; the larger ones also with balanced classes."""
-LABELED = 0x1AB  # keeps the labeled tenth apart from every draw of Random
 FIELDS = ("dataset", "n", "epochs", "method", "knob", "pruning_ratio", "seed", "test_accuracy", "wrong", "minutes")
 FIELDS += ("views", "labeled", "pool_wrong", "aum_from")  # wrong: of the coreset; aum_from: AUM at the cutoff
-
-
-def prepare(
-    data: Data, settings: SupervisedSettings, ssl: SSLSettings, work: Path, share: float
-) -> dict[str, np.ndarray]:
-    """Pseudo-labels and scores of a pool of which a ``share`` is labeled, kept in ``work``."""
-    path = work / f"{data.name}_{len(data.labels)}_{settings.epochs}{_suffix(share)}.npz"
-    if path.exists():
-        with np.load(path) as file:
-            return dict(file)
-    labeled = np.random.default_rng([1, LABELED]).permutation(len(data.labels))[: round(share * len(data.labels))]
-    given = np.full(len(data.labels), -1)
-    given[labeled] = data.labels[labeled]
-    found = train_ssl(data.images, given, class_names=data.class_names, settings=ssl, seed=0, progress=Collected())
-    pseudo = np.where(given >= 0, given, found.predicted)
-    recorder = MemoryRecorder()
-    train_supervised(
-        data.images,
-        pseudo,
-        n_classes=data.n_classes,
-        settings=settings,
-        seed=0,
-        progress=Collected(),
-        record=recorder,
-    )
-    arrays = {"pseudo": pseudo, "human": given >= 0}
-    t = settings.epochs
-    table = compute_scores(recorder.trajectory(), settings=ScoreSettings(window=min(10, t), dual_epochs=t))
-    arrays |= {f"dual_{t}": table["dual"], f"mean_prob_{t}": table.evidence().mean_prob}
-    arrays |= {name: table[name] for name in ("aum", "el2n", "forgetting")}
-    work.mkdir(parents=True, exist_ok=True)
-    np.savez(path, **arrays)
-    return arrays
-
-
-def _suffix(share: float) -> str:
-    return "" if share == 0.1 else f"_{100 * share:g}pc"
 
 
 def cutoffs(ratio: float, wrong: float) -> tuple[float, ...]:
@@ -97,32 +53,15 @@ def cutoffs(ratio: float, wrong: float) -> tuple[float, ...]:
     return tuple(sorted({few[-1], *(round(min(value, ratio), 1) for value in more)}))
 
 
-Candidate = tuple[str, str, dict[str, Any], int | None]
-"""Method, name of the knob, the knob, T."""
-
-
-def starting(arrays: dict[str, np.ndarray], ratio: float, epochs: int) -> list[Candidate]:
-    """The coresets at a ratio that a project with these scores starts with."""
-    basis = Basis.learned(arrays["aum"], epochs)
-    cutoff = default_knobs("semi_aum_cutoff", ratio, basis).selector["cutoff"]
-    c_d = default_knobs("semi_dual_beta", ratio, basis).selector["c_d"]
-    return [
-        ("random", "", {}, None),
-        ("semi_aum_cutoff", f"{cutoff:g}", {"cutoff": cutoff}, None),
-        ("semi_dual_beta", f"T={epochs} c_D={c_d:g}", {"c_d": c_d}, epochs),
-    ]
-
-
-def candidates(arrays: dict[str, np.ndarray], ratio: float, wrong: float, truth: str) -> list[Candidate]:
+def candidates(pool: ScoredPool, ratio: float, truth: str) -> list[Candidate]:
     """Every coreset to be tried at a ratio."""
-    few = cutoffs(ratio, wrong) if truth == "true" else AS_LABELED[ratio]
-    found: list[Candidate] = [("random", "", {}, None)]
-    found += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}, None) for c in few]
+    few = cutoffs(ratio, float(pool.wrong_mask.mean())) if truth == "true" else AS_LABELED[ratio]
+    found: list[Candidate] = [("random", "", {})]
+    found += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}) for c in few]
     if truth == "pseudo":
         balanced = {"class_balanced": True}
-        found += [("semi_aum_cutoff", f"{c:g} balanced", {"cutoff": c, **balanced}, None) for c in few[1:]]
-    t = max(int(name.removeprefix("dual_")) for name in arrays if name.startswith("dual_"))
-    return found + [("semi_dual_beta", f"T={t} c_D={c:g}", {"c_d": c}, t) for c in C_DS]
+        found += [("semi_aum_cutoff", f"{c:g} balanced", {"cutoff": c, **balanced}) for c in few[1:]]
+    return found + [("semi_dual_beta", f"T={pool.epochs} c_D={c:g}", {"c_d": c}) for c in C_DS]
 
 
 def main() -> None:
@@ -136,68 +75,45 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--preset", default="quick", help="of the trainings on coresets")
     parser.add_argument("--views", type=int, help="a training sees at most so many images, all epochs together")
-    parser.add_argument("--start-only", action="store_true", help="only what a project starts with")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--work", type=Path, default=Path("/tmp/semiprune-defaults"))
+    parser.add_argument("--work", type=Path, default=WORK)
     parser.add_argument("--small", action="store_true", help="600 images, 2 epochs, 1 seed; results are not kept")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     n, epochs, seeds = (600, 2, 1) if args.small else (args.n, args.epochs, args.seeds)
     data = open_data(args.dataset, n, n_test=200 if args.small else None)
-    settings = supervised_preset("quick", epochs=epochs)
-    arrays = prepare(
-        data, settings, ssl_preset("quick", **({"epochs": 1} if args.small else {})), args.work, args.labeled
+    pool = scored(
+        data,
+        supervised_preset("quick", epochs=epochs),
+        ssl_preset("quick", **({"epochs": 1} if args.small else {})),
+        args.work,
+        args.labeled,
     )
-    name = f"defaults_{data.name}_{len(data.labels)}{_suffix(args.labeled)}{'_pseudo' * (args.truth == 'pseudo')}.csv"
-    out = (args.work if args.small else RESULTS) / name
-    rows = _read(out)
-    done = {(row["method"], row["knob"], row["pruning_ratio"], row["seed"]) for row in rows}
-    wrong = arrays["pseudo"] != data.labels
-    labels = data.labels if args.truth == "true" else arrays["pseudo"]
-    print(f"{wrong.mean():.1%} of the labels are wrong", flush=True)
+    suffix = f"{share_suffix(args.labeled)}{'_pseudo' * (args.truth == 'pseudo')}"
+    out = (args.work if args.small else RESULTS) / f"defaults_{data.name}_{len(data.labels)}{suffix}.csv"
+    done = {(row["method"], row["knob"], row["pruning_ratio"], row["seed"]) for row in _read(out)}
+    labels = data.labels if args.truth == "true" else pool.pseudo
+    wrong = float(pool.wrong_mask.mean())
+    print(f"{wrong:.1%} of the labels are wrong", flush=True)
     for seed in range(seeds):
         for ratio in map(float, args.ratios.split(",")):
-            tried = (
-                starting(arrays, ratio, epochs)
-                if args.start_only
-                else candidates(arrays, ratio, float(wrong.mean()), args.truth)
-            )
-            for method, name, knobs, t in tried:
+            for method, name, knobs in candidates(pool, ratio, args.truth):
                 if (method, name, str(ratio), str(seed)) in done:
                     continue
                 started = time.perf_counter()
-                evidence = _evidence(arrays, t)
-                kept = select_coreset(evidence, method, pruning_ratio=ratio, seed=seed, **knobs).indices
-                training = supervised_preset(args.preset, epochs=epochs).for_coreset(ratio)
-                if args.views:
-                    training = training.replace(epochs=min(training.epochs, max(1, round(args.views / len(kept)))))
-                result = train_supervised(
-                    data.images[kept],
-                    labels[kept],
-                    n_classes=data.n_classes,
-                    settings=training,
-                    seed=seed,
-                    progress=Collected(),
-                    eval_images=data.test_images,
-                    eval_labels=data.test_labels,
-                )
-                assert result.accuracy is not None
-                accuracy, minutes = result.accuracy.value, (time.perf_counter() - started) / 60
+                kept = select_coreset(pool.evidence(), method, pruning_ratio=ratio, seed=seed, **knobs).indices
+                training = coreset_training(args.preset, ratio, len(kept), views=args.views, epochs=epochs)
+                accuracy = tested(data, kept, labels, training, seed)
+                minutes = (time.perf_counter() - started) / 60
                 row = (data.name, len(data.labels), epochs, method, name, ratio, seed, round(accuracy, 4))
-                row = (*row, round(float(wrong[kept].mean()), 4), round(minutes, 2), training.epochs * len(kept))
-                aum_from = round(float(np.quantile(arrays["aum"], knobs["cutoff"])), 3) if "cutoff" in knobs else ""
-                row = (*row, args.labeled, round(float(wrong.mean()), 4), aum_from)
+                in_coreset = round(float(pool.wrong_mask[kept].mean()), 4)
+                row = (*row, in_coreset, round(minutes, 2), training.epochs * len(kept))
+                aum = pool.scores["aum"]
+                aum_from = round(float(np.quantile(aum, knobs["cutoff"])), 3) if "cutoff" in knobs else ""
+                row = (*row, args.labeled, round(wrong, 4), aum_from)
                 _append(out, row)
                 print(*row, f"load {os.getloadavg()[0]:.1f}", flush=True)
     print(json.dumps(_gains(_read(out))))
-
-
-def _evidence(arrays: dict[str, np.ndarray], t: int | None) -> Evidence:
-    scores = {name: arrays[name] for name in ("aum", "el2n", "forgetting")}
-    mean_prob = None
-    if t is not None:
-        scores["dual"], mean_prob = arrays[f"dual_{t}"], arrays[f"mean_prob_{t}"]
-    return Evidence(len(arrays["pseudo"]), scores, mean_prob, labels=arrays["pseudo"], human_mask=arrays["human"])
 
 
 def _read(path: Path) -> list[dict[str, str]]:
