@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,8 @@ def share_suffix(share: float) -> str:
 def scored(data: Data, settings: SupervisedSettings, ssl: SSLSettings, work: Path, share: float = 0.1) -> ScoredPool:
     """Label a random ``share``, pseudo-label and score the pool, or take what an earlier call left in ``work``."""
     t = settings.epochs
-    path = work / f"{data.name}_{len(data.labels)}_{t}{share_suffix(share)}.npz"
+    how = hashlib.sha256(json.dumps([settings.to_json(), ssl.to_json()], sort_keys=True).encode()).hexdigest()[:8]
+    path = work / f"{data.name}_{len(data.labels)}_{t}{share_suffix(share)}_{how}.npz"
     if not path.exists():
         work.mkdir(parents=True, exist_ok=True)
         np.savez(path, **_scored_anew(data, settings, ssl, share))

@@ -14,6 +14,7 @@ gain in points by size, method and ratio.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import os
@@ -33,8 +34,9 @@ from semiprune_core.learning.presets import ssl_preset, supervised_preset
 from semiprune_core.methods import select_coreset
 
 PRESET = "brief"
-FIELDS = ("dataset", "n", "n_labeled", "wrong", "epochs", *COLUMNS)
-"""``wrong``: the share of wrong labels behind the scores; ``epochs``: of this training; then as in every evaluation."""
+FIELDS = ("dataset", "n", "n_labeled", "wrong", "views", "epochs", *COLUMNS)
+"""``wrong``: the share of wrong labels behind the scores; ``views``: the most images that a training may see;
+``epochs``: of this training; then as in every evaluation."""
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -43,20 +45,18 @@ def read(path: Path) -> pd.DataFrame:
 
 
 def append(path: Path, row: dict[str, Any]) -> None:
-    """Add a trial in one write, so that two processes can add to one file."""
-    new = not path.exists()
+    """Add a trial; two processes can add to one file."""
+    with contextlib.suppress(FileExistsError), path.open("x", newline="") as file:
+        csv.DictWriter(file, FIELDS).writeheader()
     with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
+        csv.DictWriter(file, FIELDS).writerow(row)
 
 
 def trials(pool: ScoredPool, ratios: list[float], seed: int, *, views: int, out: Path, short: bool) -> None:
     """Train what is missing of one seed: Random, Semi-AUM and Semi-DUAL at every ratio."""
     data, n = pool.data, len(pool.pseudo)
     rows = read(out)
-    there = rows[(rows["n"] == n) & (rows["seed"] == seed)]
+    there = rows[(rows["n"] == n) & (rows["seed"] == seed) & (rows["views"] == views)]
     done = set(zip(there["method"], there["pruning_ratio"].astype(float), strict=True))
     for ratio in ratios:
         for method, _, knobs in starting(pool, ratio):
@@ -66,10 +66,10 @@ def trials(pool: ScoredPool, ratios: list[float], seed: int, *, views: int, out:
             kept = select_coreset(pool.evidence(), method, pruning_ratio=ratio, seed=seed, **knobs).indices
             training = coreset_training(PRESET, ratio, len(kept), views=views, epochs=2 if short else None)
             accuracy = tested(data, kept, data.labels, training, seed)
-            facts = (data.name, n, int(pool.human_mask.sum()), round(float(pool.wrong_mask.mean()), 4), training.epochs)
+            facts = (data.name, n, int(pool.human_mask.sum()), round(float(pool.wrong_mask.mean()), 4))
             found = (method, ratio, seed, len(kept), len(data.test_labels), round(accuracy * len(data.test_labels)))
             minutes = round((time.perf_counter() - started) / 60, 2)
-            row = (*facts, *found, round(accuracy, 4), minutes, json.dumps(knobs), "")
+            row = (*facts, views, training.epochs, *found, round(accuracy, 4), minutes, json.dumps(knobs), "")
             append(out, dict(zip(FIELDS, row, strict=True)))
             print(*row, f"load {os.getloadavg()[0]:.1f}", flush=True)
 
@@ -111,6 +111,8 @@ def main() -> None:
     short = {"epochs": 2} if args.small else {}
     name = f"sizes_{Path(args.dataset).stem}"
     out = (args.work if args.small else RESULTS) / f"{name}.csv"
+    if args.small:
+        out.unlink(missing_ok=True)
     settings, ssl = supervised_preset("quick", **({"epochs": 30} | short)), ssl_preset("quick", **short)
     for n in sizes:
         data = open_data(args.dataset, n, n_test=200 if args.small else None)
@@ -119,7 +121,8 @@ def main() -> None:
         for seed in range(1 if args.small else args.seeds):
             ratios = list(map(float, args.ratios.split(",")))
             trials(pool, ratios, seed, views=args.views, out=out, short=args.small)
-    keys = {"views": args.views, "gain_over_random_points": gains(read(out))}
+    rows = read(out)
+    keys = {"views": args.views, "gain_over_random_points": gains(rows[rows["views"] == args.views])}
     finish(name, keys, {"ssl": ssl.to_json(), "preset": PRESET}, keep=not args.small)
 
 

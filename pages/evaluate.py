@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import budget_study, evaluation_form, evaluation_history, evaluation_live, evaluation_result
+from pages.parts import evaluation_form, evaluation_history, evaluation_live, evaluation_result, study
 from pages.parts import project as projects
 from pages.parts.text import literal
 from semiprune_core import evaluation, evaluation_runs, freshness, jobs, studies
@@ -14,14 +14,15 @@ from semiprune_core.line import BY_KEY
 def main() -> None:
     project = projects.require("evaluate")
     projects.title(BY_KEY["evaluate"].title, BY_KEY["evaluate"].purpose)
-    kinds = (evaluation.KIND, studies.KIND)
+    kinds = (evaluation.KIND, *studies.AXES)
     found = sorted((job for kind in kinds for job in jobs.list_jobs(project, kind)), key=lambda job: job.id)[::-1]
     live = [job for job in found if not job.status().is_over]
     done = evaluation_runs.finished(project)
     for job in live:
         evaluation_live.watch(project, job)
-    if found and not live and found[0].status().is_resumable:
-        evaluation_live.broken(project, found[0])
+    newest = found[0] if found and not live and found[0].status().is_resumable else None
+    if newest is not None:
+        evaluation_live.broken(project, newest)
     if done:
         shown = evaluation_history.choose(done)
         with st.container(border=True):
@@ -29,9 +30,9 @@ def main() -> None:
             if shown.artifact is not None and (before := freshness.evaluated_before(project, shown.artifact)):
                 st.info(literal(before, 400), icon=":material/update:")
             evaluation_result.show(project, shown, key=f"shown_{shown.id}")
-    studied = budget_study.finished(project)
+    studied = study.finished(project)
     if studied:
-        budget_study.show_finished(project, studied)
+        study.show_finished(project, studied)
     if not done and not studied and not found:
         st.info(
             "Is the coreset better than picking at random? Choose methods and ratios below: a fresh network is trained "
@@ -42,6 +43,7 @@ def main() -> None:
         return
     with st.expander("New evaluation", icon=":material/add:", expanded=not live and not done and not studied):
         evaluation_form.draw(project, idle=not live)
+    evaluation_live.earlier([job for job in found if job is not newest and job.status().is_resumable])
     evaluation_history.draw(project, done, studied, [job for job in found if job not in live])
 
 

@@ -282,14 +282,19 @@ def _checked_scores(project: Project, settings: EvaluationSettings, pool: Pool) 
     return scores
 
 
-def _check_room(project: Project, settings: EvaluationSettings, ground: Ground) -> None:
-    n_left, n_classes = len(ground.chosen_from), len(ground.class_names)
-    for ratio in settings.ratios:
-        if coreset_size(n_left, ratio) < n_classes:
+def check_left(n_images: int, ratios: Iterable[float], n_classes: int, remedy: str) -> None:
+    """Refuse ratios that leave fewer of ``n_images`` than there are classes."""
+    for ratio in ratios:
+        n_left = coreset_size(n_images, ratio)
+        if n_left < n_classes:
             raise InvalidSettingError(
-                f"Pruning ratio {ratio:g} leaves {coreset_size(n_left, ratio)} images for {n_classes} classes. "
-                "Evaluate smaller ratios."
+                f"Pruning ratio {ratio:g} leaves {n_left} of {n_images:,} images for {n_classes} classes. {remedy}"
             )
+
+
+def _check_room(project: Project, settings: EvaluationSettings, ground: Ground) -> None:
+    n_left = len(ground.chosen_from)
+    check_left(n_left, settings.ratios, len(ground.class_names), "Evaluate smaller ratios.")
     if settings.same_annotation_budget and settings.ratios:
         human = np.asarray(latest_pseudo(project).labels().human_mask)
         n_human, highest = int(human[ground.chosen_from].sum()), max(settings.ratios)

@@ -6,7 +6,8 @@ import pytest
 
 from semiprune_core import cli, evaluation_runs, jobs
 from semiprune_core.evaluation import EvaluationRun
-from semiprune_core.studies import BudgetSettings, StudyRun, budget_view, submit_budget_study
+from semiprune_core.studies import LABEL_BUDGET, POOL_SIZE, BudgetSettings, submit_study
+from semiprune_core.study_view import StudyRun, share_view, trend_sentence
 from tests.scored_projects import add_clusters, make_pool, make_scored
 
 
@@ -180,11 +181,11 @@ def test_a_label_budget_study_is_queued_as_asked(run, scored, queued):
 
 @pytest.fixture
 def short_study(monkeypatch):
-    """A label-budget study runs in this process, its semi-supervised training for two steps."""
+    """A study runs in this process, its semi-supervised training for two steps."""
     ssl = {"epochs": 1, "steps_per_epoch": 2, "batch_size": 8, "unlabeled_ratio": 1}
     monkeypatch.setattr(
-        "semiprune_core.commands.evaluating.submit_budget_study",
-        lambda project, settings, device: submit_budget_study(
+        "semiprune_core.commands.evaluating.submit_study",
+        lambda project, settings, device: submit_study(
             project, settings.replace(ssl=ssl), device=device, immediate=True
         ),
     )
@@ -199,7 +200,7 @@ def test_a_label_budget_study_is_told_as_the_page_tells_it(scored, capsys, run, 
     text = capsys.readouterr().out
     found = StudyRun(scored.latest("study"))
     for ratio in (0.4, 0.5):
-        view = budget_view(found.trials(), ratio, methods=("semi_aum_cutoff",), budgets=(0.02, 0.5))
+        view = share_view(LABEL_BUDGET, found.trials(), ratio, methods=("semi_aum_cutoff",), shares=(0.02, 0.5))
         assert view.sentence() in text
     assert text.startswith("With 50% of the pool labeled, at 50% pruning, Semi-AUM+Cutoff keeps")
     assert "2% (1 label) was left out: " in text and "50% (20 labels): pseudo-labels " in text
@@ -220,6 +221,21 @@ def test_a_label_budget_study_is_told_as_the_page_tells_it(scored, capsys, run, 
     }
 
 
+def test_a_pool_size_study_is_told_as_the_page_tells_it(scored, capsys, run, short_study):
+    words = ("evaluate", scored.name, "--study", "pool-size", "--sizes", "0.5,1", "--labeled", "0.5", "--ratios", "0.5")
+    words = (*words, "--methods", "semi_aum_cutoff", "--seeds", "1", "--epochs", "2", "--device", "cpu")
+    assert cli.main([*words]) == 0
+    text = capsys.readouterr().out
+    view = share_view(POOL_SIZE, StudyRun(scored.latest("study")).trials(), 0.5, methods=("semi_aum_cutoff",))
+    assert text.startswith(view.sentence()) and "With 100% of the pool, at 50% pruning, Semi-AUM+Cutoff reaches" in text
+    assert trend_sentence(view) in text and "50% (20 images, 10 labels): pseudo-labels " in text
+    assert "All its images give " in text
+    code, said = run(*words)
+    assert code == 0 and [one["size"] for one in said["sizes"]] == [0.5, 1.0] and said["ratios"][0]["trend"]
+    assert {row["share_of_the_pool"] for row in said["ratios"][0]["table"]} == {0.5, 1.0}
+    assert all(0 <= one["full_accuracy"] <= 1 for one in said["sizes"])
+
+
 @pytest.mark.parametrize(
     "words, message",
     [
@@ -231,6 +247,14 @@ def test_a_label_budget_study_is_told_as_the_page_tells_it(scored, capsys, run, 
         (("--study", "label-budget", "--budgets", ","), "budgets must be one or more"),
         (("--study", "label-budget", "--methods", "random"), "methods must be one or more"),
         (("--study", "label-budget", "--truth", "pseudo"), "truth must be one of"),
+        (("--study", "label-budget", "--sizes", "0.5"), "--sizes belongs to --study pool-size"),
+        (("--study", "pool-size", "--budgets", "0.5"), "--budgets belongs to --study label-budget"),
+        (("--study", "pool-size", "--sizes", "0,1"), "size must be"),
+        (("--study", "pool-size", "--labeled", "0"), "labeled must be"),
+        (("--study", "pool-size", "--order", "as_given"), "size by size"),
+        (("--study", "pool-size", "--evidence", "encoder=pixels"), "leave --evidence out"),
+        (("--study", "pool-size", "--ratios", "0.99"), "Study smaller ratios, or larger parts"),
+        (("--methods", ""), "--methods names none"),
     ],
 )
 def test_words_that_do_not_fit_the_study_are_refused(run, scored, words, message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import budget_study
+from pages.parts import study as studies
 from pages.parts.text import count, duration, literal
 from semiprune_core import jobs
 from semiprune_core.coresets import RATIOS, SAME_BUDGET_RATIOS
@@ -21,15 +21,22 @@ from semiprune_core.evaluation_runs import (
 )
 from semiprune_core.evaluation_view import FULL, RANDOM, percent
 from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
+from semiprune_core.studies import AXES, LABEL_BUDGET, POOL_SIZE
 from semiprune_core.workspace import Project
 
-COMPARE, BUDGET, SAME_BUDGET = "compare", "label_budget", "same_annotation_budget"
-STUDIES = {COMPARE: "Compare methods", BUDGET: "Label-budget study", SAME_BUDGET: "Same annotation budget"}
+COMPARE, SAME_BUDGET = "compare", "same_annotation_budget"
+STUDIES = {
+    COMPARE: "Compare methods",
+    **{kind: axis.title for kind, axis in AXES.items()},
+    SAME_BUDGET: "Same annotation budget",
+}
 ABOUT = {
     COMPARE: "Trains on the coreset of every method at every ratio, several times, and tests each. "
     "Shows whether a method beats choosing at random, and by how much.",
-    BUDGET: "Repeats everything with 1, 2, 5, 10 and 20% of the pool labeled: semi-supervised training, dynamics run, "
-    "coresets, tests. Shows how many labels it takes until a coreset beats choosing at random.",
+    LABEL_BUDGET.kind: "Repeats everything with 1, 2, 5, 10 and 20% of the pool labeled: semi-supervised training, "
+    "dynamics run, coresets, tests. Shows how many labels it takes until a coreset beats choosing at random.",
+    POOL_SIZE.kind: "Repeats everything on ever larger parts of the pool, a tenth of each labeled: semi-supervised "
+    "training, dynamics run, coresets, tests. Shows whether the lead over choosing at random grows with the pool.",
     SAME_BUDGET: "Every method gets the same number of labeled images in total: those that were labeled first are in "
     "its coreset and count. Shows whether the first labels were well spent.",
 }
@@ -48,8 +55,8 @@ def draw(project: Project, *, idle: bool) -> None:
     if not grounds:
         st.warning(literal(why_no_ground(project), 600), icon=":material/label_off:")
         return
-    if study == BUDGET:
-        budget_study.form(project, grounds, idle=idle)
+    if study in AXES:
+        studies.form(project, AXES[str(study)], grounds, idle=idle)
         return
     left, right = st.columns([3, 2], gap="large")
     with left:

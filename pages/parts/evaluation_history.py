@@ -8,6 +8,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from pages.parts import study
 from pages.parts.text import duration
 from pages.parts.training_history import attempt
 from semiprune_core.artifacts import Artifact
@@ -15,7 +16,7 @@ from semiprune_core.evaluation_runs import TRUTHS, Evaluation, delete_kept
 from semiprune_core.evaluation_view import percent
 from semiprune_core.jobs import Job
 from semiprune_core.learning import training
-from semiprune_core.studies import StudyRun
+from semiprune_core.study_view import StudyRun
 from semiprune_core.workspace import Project
 
 
@@ -41,9 +42,7 @@ def when(moment: str) -> str:
 def draw(project: Project, done: Sequence[Evaluation], studied: Sequence[StudyRun], over: Sequence[Job]) -> None:
     """All of them as a table with their sentences, and a way to delete one."""
     kept: list[tuple[str, Artifact]] = [(title(one), one.artifact) for one in done if one.artifact is not None]
-    for study in studied:
-        name = f"{study.artifact.id}: label-budget study ({when(str(study.artifact.manifest['created']))})"
-        kept.append((name, study.artifact))
+    kept += [(study.title(one), one.artifact) for one in studied]
     removable: dict[str, tuple[str, Callable[[], None]]] = {
         artifact.id: (name, partial(delete_kept, project, artifact)) for name, artifact in kept
     }

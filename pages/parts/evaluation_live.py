@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts import budget_study, evaluation_result
+from pages.parts import evaluation_result, study
 from pages.parts.text import count, duration, literal
 from pages.parts.training_history import attempt
 from semiprune_core import evaluation, studies
@@ -36,13 +37,13 @@ def watch(project: Project, job: Job) -> None:
 
 
 def name_of(job: Job) -> str:
-    return "" if job.kind == studies.KIND else of_job(job).name
+    return "" if job.kind in studies.AXES else of_job(job).name
 
 
 def results(project: Project, job: Job, *, key: str) -> None:
     """What it has found so far."""
-    if job.kind == studies.KIND:
-        budget_study.show_job(job, key=key)
+    if job.kind in studies.AXES:
+        study.show_job(job, key=key)
     else:
         evaluation_result.show(project, of_job(job), key=key)
 
@@ -110,3 +111,17 @@ def broken(project: Project, job: Job) -> None:
             st.info(f"Stopped. {where}It goes on from there.", icon=":material/pause_circle:")
         buttons(job, status)
         results(project, job, key=f"broken_{job.id}")
+
+
+def earlier(stopped: Sequence[Job]) -> None:
+    """Those that stopped before something newer was done: each with its way on."""
+    if not stopped:
+        return
+    with st.expander(f"Stopped earlier ({len(stopped)})", icon=":material/pause_circle:"):
+        for job in stopped:
+            status = job.status()
+            with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+                done = f", {trainings(status)} done" if status.facts.get("trials_total") else ""
+                said = " ".join(filter(None, (name_of(job), f"{status.state}{done}")))
+                st.markdown(f"**{literal(job.title)}** :gray[{literal(said)}]", width="content")
+                buttons(job, status)

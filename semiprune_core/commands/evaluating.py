@@ -1,4 +1,4 @@
-"""``evaluate``: train on the coresets of several methods, test them, compare with Random; and the two studies."""
+"""``evaluate``: train on the coresets of several methods, test them, compare with Random; and ready-made studies."""
 
 from __future__ import annotations
 
@@ -21,13 +21,33 @@ from semiprune_core.evaluation_view import EvaluationView, percent, summary
 from semiprune_core.learning.presets import SSL_PRESETS, SUPERVISED_PRESETS
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.methods import METHODS
-from semiprune_core.studies import BudgetSettings, StudyRun, budget_view, submit_budget_study
+from semiprune_core.studies import (
+    AXES,
+    LABEL_BUDGET,
+    POOL_SIZE,
+    SETTINGS,
+    Axis,
+    BudgetSettings,
+    SizeSettings,
+    StudySettings,
+    submit_study,
+)
+from semiprune_core.study_view import StudyRun, full_by_share, share_view, trend_sentence
 from semiprune_core.trials import FULL
 from semiprune_core.workspace import Workspace
 
-LABEL_BUDGET, SAME_BUDGET = "label-budget", "same-annotation-budget"
-OF_THE_STUDY = ("budgets", "algorithm", "ssl_preset")
-"""Arguments that only a label-budget study has."""
+SAME_BUDGET = "same-annotation-budget"
+STUDIES: dict[str, Axis] = {axis.kind.replace("_", "-"): axis for axis in AXES.values()}
+"""The studies along an axis, by their name in ``--study``."""
+BUDGET, SIZE = STUDIES
+OF_STUDIES = {
+    "budgets": (LABEL_BUDGET,),
+    "sizes": (POOL_SIZE,),
+    "labeled": (POOL_SIZE,),
+    "algorithm": tuple(AXES.values()),
+    "ssl_preset": tuple(AXES.values()),
+}
+"""Arguments that only some studies have."""
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +62,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--ratios",
         type=numbers,
         metavar="R,R,...",
-        help=f"default: {_joined(RATIOS)}; of the studies: {_joined(BudgetSettings.ratios)} ({LABEL_BUDGET}), "
+        help=f"default: {_joined(RATIOS)}; of the studies: {_joined(StudySettings.ratios)} ({BUDGET}, {SIZE}), "
         f"{_joined(SAME_BUDGET_RATIOS)} ({SAME_BUDGET})",
     )
     parser.add_argument("--seeds", type=int, default=3, metavar="K", help="trainings per cell (default: 3)")
@@ -61,9 +81,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     study = parser.add_mutually_exclusive_group()
     study.add_argument(
         "--study",
-        choices=(LABEL_BUDGET, SAME_BUDGET),
-        help=f"{LABEL_BUDGET}: everything again with fewer or more labels; {SAME_BUDGET}: human labels are in first "
-        "and count",
+        choices=(*STUDIES, SAME_BUDGET),
+        help=f"{BUDGET}: everything again with fewer or more labels; {SIZE}: everything again on parts of the pool; "
+        f"{SAME_BUDGET}: human labels are in first and count",
     )
     study.add_argument(
         "--same-annotation-budget",
@@ -76,16 +96,25 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--budgets",
         type=numbers,
         metavar="B,B,...",
-        help=f"of --study {LABEL_BUDGET}: shares of the pool that count as labeled (default: "
+        help=f"of --study {BUDGET}: shares of the pool that count as labeled (default: "
         f"{_joined(BudgetSettings.budgets)})",
     )
     parser.add_argument(
-        "--algorithm", help=f"of --study {LABEL_BUDGET}: {', '.join(ALGORITHMS)} (default: {BudgetSettings.algorithm})"
+        "--sizes",
+        type=numbers,
+        metavar="S,S,...",
+        help=f"of --study {SIZE}: shares of the pool that stand for smaller pools (default: "
+        f"{_joined(SizeSettings.sizes)})",
     )
     parser.add_argument(
-        "--ssl-preset",
-        help=f"of --study {LABEL_BUDGET}: {', '.join(SSL_PRESETS)} (default: {BudgetSettings.ssl_preset})",
+        "--labeled",
+        type=float,
+        metavar="L",
+        help=f"of --study {SIZE}: the share of each that is labeled (default: {SizeSettings.labeled:g})",
     )
+    both = f"of --study {BUDGET} and {SIZE}"
+    parser.add_argument("--algorithm", help=f"{both}: {', '.join(ALGORITHMS)} (default: {StudySettings.algorithm})")
+    parser.add_argument("--ssl-preset", help=f"{both}: {', '.join(SSL_PRESETS)} (default: {StudySettings.ssl_preset})")
     parser.add_argument(
         "--full-data", action=argparse.BooleanOptionalAction, default=True, help="train on the whole pool too"
     )
@@ -105,8 +134,8 @@ def _joined(values: tuple[float, ...]) -> str:
 def _evaluate(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     project = workspace.project(args.name)
     _check(args)
-    if args.study == LABEL_BUDGET:
-        job = submit_budget_study(project, _study_settings(args), device=args.device)
+    if args.study in STUDIES:
+        job = submit_study(project, _study_settings(args), device=args.device)
     else:
         job = submit_evaluation(project, _settings(args), device=args.device)
     if args.background:
@@ -115,7 +144,7 @@ def _evaluate(args: argparse.Namespace, workspace: Workspace, console: Console) 
     follow(job, console)
     result = job.result() or {}
     artifact = project.artifact(result["artifact"])
-    value, text = (_study_told if args.study == LABEL_BUDGET else _told)(artifact)
+    value, text = (_study_told if args.study in STUDIES else _told)(artifact)
     return Outcome({"job": job.id, **result, **value}, text)
 
 
@@ -123,15 +152,21 @@ def _check(args: argparse.Namespace) -> None:
     """What argparse lets through and the settings do not see."""
     if args.seeds < 1:
         raise InvalidSettingError(f"--seeds must be at least 1, got {args.seeds}.")
-    if args.study == LABEL_BUDGET:
-        if not args.full_data:
-            raise InvalidSettingError("A label-budget study trains on the whole pool too; leave --no-full-data out.")
-        if args.order is not None:
-            raise InvalidSettingError("A label-budget study goes budget by budget; leave --order out.")
-        return
-    for name in OF_THE_STUDY:
-        if getattr(args, name) is not None:
-            raise InvalidSettingError(f"--{name.replace('_', '-')} belongs to --study {LABEL_BUDGET}.")
+    if args.methods == ():
+        raise InvalidSettingError(f"--methods names none. Known: {', '.join(METHODS)}.")
+    axis = STUDIES.get(args.study)
+    if axis is not None and args.evidence:
+        raise InvalidSettingError(
+            f"A {axis.title.lower()} compares no method with settings of its own; leave --evidence out."
+        )
+    if axis is not None and not args.full_data:
+        raise InvalidSettingError(f"A {axis.title.lower()} trains on the whole pool too; leave --no-full-data out.")
+    if axis is not None and args.order is not None:
+        raise InvalidSettingError(f"A {axis.title.lower()} goes {axis.column} by {axis.column}; leave --order out.")
+    for name, axes in OF_STUDIES.items():
+        if getattr(args, name) is not None and axis not in axes:
+            known = " or ".join(study for study, one in STUDIES.items() if one in axes)
+            raise InvalidSettingError(f"--{name.replace('_', '-')} belongs to --study {known}.")
 
 
 def _settings(args: argparse.Namespace) -> EvaluationSettings:
@@ -165,16 +200,19 @@ def _evidence(args: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def _study_settings(args: argparse.Namespace) -> BudgetSettings:
+def _study_settings(args: argparse.Namespace) -> StudySettings:
     """Random and the full data are always part of the study, so they may be named and need not be."""
+    axis = STUDIES[args.study]
+    shares = getattr(args, axis.field)
     asked = {
-        "budgets": args.budgets and tuple(sorted(args.budgets)),
+        axis.field: shares and tuple(sorted(shares)),
+        "labeled": args.labeled,
         "methods": args.methods and tuple(method for method in args.methods if method not in (RANDOM, FULL)),
         "ratios": args.ratios and tuple(sorted(args.ratios)),
         "algorithm": args.algorithm,
         "ssl_preset": args.ssl_preset,
     }
-    return BudgetSettings(
+    return SETTINGS[axis.kind](
         seeds=tuple(range(args.seeds)),
         preset=args.preset,
         training={} if args.epochs is None else {"epochs": args.epochs},
@@ -195,29 +233,38 @@ def _told(artifact: Artifact) -> tuple[dict[str, Any], str]:
 
 
 def _study_told(artifact: Artifact) -> tuple[dict[str, Any], str]:
-    """A label-budget study ratio by ratio, the highest first as on the page, then how right the pseudo-labels were."""
+    """A study ratio by ratio, the highest first as on the page, then how right the pseudo-labels were."""
     run, asked, facts = StudyRun(artifact), artifact.settings, artifact.facts
-    trials, lines, seen = run.trials(), [], []
+    axis, trials, lines, seen = run.axis, run.trials(), [], []
     for ratio in sorted(asked["ratios"], reverse=True):
-        view = budget_view(trials, ratio, methods=asked["methods"], budgets=asked["budgets"])
-        lines += [*_sentences(view), "", text_table(view), ""]
-        seen.append({"pruning_ratio": ratio, **_seen(view, "label_budget")})
-    lines += [TEXT_NOTE, "", *map(_stage, run.stages()), ""]
+        view = share_view(axis, trials, ratio, methods=asked["methods"], shares=asked[axis.field])
+        trend = trend_sentence(view)
+        lines += [*_sentences(view), *filter(None, [trend]), "", text_table(view), ""]
+        seen.append({"pruning_ratio": ratio, "trend": trend, **_seen(view, axis.name.lower().replace(" ", "_"))})
+    full = full_by_share(axis, trials)
+    stages = [{**stage, **_full(full, stage[axis.column])} for stage in run.stages()]
+    lines += [TEXT_NOTE, "", *(_stage(axis, stage) for stage in stages), ""]
     lines.append(f"{artifact.id}: trained on {facts['truth']} labels. Tested on {facts['n_test']:,} images.")
-    return {"ratios": seen, "budgets": run.stages()}, "\n".join(lines)
+    return {"ratios": seen, axis.field: stages}, "\n".join(lines)
+
+
+def _full(by_share: Mapping[float, float], share: float) -> dict[str, float]:
+    return {"full_accuracy": by_share[share]} if share in by_share else {}
 
 
 def _sentences(view: EvaluationView) -> list[str]:
     return [line for line in (view.sentence(), view.rivals_sentence()) if line]
 
 
-def _stage(stage: Mapping[str, Any]) -> str:
+def _stage(axis: Axis, stage: Mapping[str, Any]) -> str:
     n = stage["n_labels"]
-    said = f"{percent(stage['budget'])} ({n:,} label{'s' if n != 1 else ''})"
+    images = f"{stage['n_images']:,} images, " if axis is POOL_SIZE else ""
+    said = f"{percent(stage[axis.column])} ({images}{n:,} label{'s' if n != 1 else ''})"
     if "problem" in stage:
         return f"{said} was left out: {stage['problem']}"
     right = f"{stage['pseudo_accuracy']:.1%} right" if stage["pseudo_accuracy"] is not None else "none needed"
-    return f"{said}: pseudo-labels {right}, after {stage['ssl_minutes']:.1f} min of semi-supervised training."
+    said += f": pseudo-labels {right}, after {stage['ssl_minutes']:.1f} min of semi-supervised training."
+    return f"{said} All its images give {stage['full_accuracy']:.1%}." if "full_accuracy" in stage else said
 
 
 def _seen(view: EvaluationView, column: str) -> dict[str, Any]:

@@ -38,6 +38,7 @@ HOMES: dict[str, Home] = {
     "search": Home("semiprune_core.learning.search_job", "Search"),
     "evaluate": Home("semiprune_core.learning.evaluate_job", "Evaluate"),
     "label_budget": Home("semiprune_core.learning.study_job", "Label-budget study"),
+    "pool_size": Home("semiprune_core.learning.study_job", "Pool-size study"),
     "map": Home("semiprune_core.embeddings.jobs", "Map"),
     "refresh": Home("semiprune_core.refresh_job", "Bring up to date", device="refresh"),
     "export": Home("semiprune_core.export_job", "Export", device="io"),

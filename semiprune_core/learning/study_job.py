@@ -1,4 +1,5 @@
-"""The job kind ``label_budget``: from nested label budgets to pseudo-labels, scores, coresets and their tests.
+"""The job kinds ``label_budget`` and ``pool_size``: from nested shares of labels, or of the pool, to pseudo-labels,
+scores, coresets and their tests.
 
 Every stage leaves something to go on from: checkpoints of the semi-supervised run, then ``pseudo.npz``; the trajectory
 and checkpoints of the dynamics run; the book of trials. A job that is killed loses at most a training in progress.
@@ -9,8 +10,8 @@ from __future__ import annotations
 import io
 import shutil
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +39,39 @@ from semiprune_core.scoring import default_score_settings
 from semiprune_core.selection import Basis
 from semiprune_core.studies import (
     ARTIFACT,
-    KIND,
-    STAGE,
-    BudgetSettings,
+    AXES,
+    CHANCE,
+    COMMON,
+    LABEL_BUDGET,
+    SETTINGS,
     Cost,
-    budget_folder,
+    Part,
+    StudySettings,
+    copies_among,
     cost_of,
     n_trainings,
-    nested_labels,
-    read_study,
 )
+from semiprune_core.study_view import STAGE, read_study, share_folder
 from semiprune_core.trajectory_store import TrajectoryWriter, open_trajectory
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
 
-PSEUDO = "pseudo.npz"
+PSEUDO, CLOCK = "pseudo.npz", "ssl_seconds.json"
+
+
+class Clock:
+    """Counts the seconds of a stage over all attempts at it; those of a killed attempt are lost."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.seconds = float(files.read_json(path)["seconds"]) if path.is_file() else 0.0
+
+    def __enter__(self) -> Clock:
+        self._started = time.monotonic()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.seconds += time.monotonic() - self._started
+        files.write_json(self.path, {"seconds": self.seconds})
 
 
 @dataclass(frozen=True)
@@ -88,12 +108,15 @@ class Counted:
         return self.whole.should_stop()
 
 
-@JOB_KINDS.register(KIND, title="Label-budget study")
 def run(context: JobContext) -> dict[str, Any]:
     known = _finished(context)
     if known is None:
         known = Study(context).run()
     return {"artifact": known.id, "n_trials": known.facts["n_trials"]}
+
+
+for _axis in AXES.values():
+    JOB_KINDS.register(_axis.kind, title=_axis.title)(run)
 
 
 def _finished(context: JobContext) -> Artifact | None:
@@ -107,167 +130,54 @@ class Study:
 
     def __init__(self, context: JobContext) -> None:
         self.context = context
-        self.settings = BudgetSettings.from_json(context.settings)
+        self.axis = AXES[context.job.kind]
+        self.settings: StudySettings = SETTINGS[context.job.kind].from_json(context.settings)
         self.pool: Pool = context.project.pool()
         check_pool(self.pool, context.pins["pool"])
         snapshot = pinned_snapshot(context.project, context.pins)
         self.ground: Ground = ground_of(context.project, self.settings.truth, pool=self.pool, snapshot=snapshot)
-        images, among = self.pool.images(), self.ground.chosen_from
-        self.images = images if len(among) == len(images) else images[among]
-        self.labels = self.ground.labels[among]
-        self.duplicate_of = _among(self.pool.duplicate_of, among)
-        self.test_images, self.test_labels = self._tests(images)
+        self.n_classes = len(self.ground.class_names)
+        among = self.ground.chosen_from
+        parts = self.settings.parts(self.ground.labels[among], copies_among(self.pool.duplicate_of, among))
+        self.parts = [replace(part, among=among[part.among]) for part in parts]
+        self.test_images, self.test_labels = self._tests()
         self.device = str(choose_device(context.device))
-        self.cost: Cost = cost_of(self.settings, len(self.images))
-        self.total = self.cost.common + len(self.settings.budgets) * self.cost.per_budget
+        self.costs = [cost_of(self.settings, len(part.among), part.methods) for part in self.parts]
+        self.total = sum(cost.total for cost in self.costs)
 
-    def _tests(self, images: np.ndarray) -> tuple[np.ndarray, IntArray]:
+    def _tests(self) -> tuple[np.ndarray, IntArray]:
         if self.ground.test == "split":
             tests = labeled_tests(self.context.project.test_set(), self.ground.class_names)
             assert tests is not None  # the ground was found by them
             return tests
         held = np.flatnonzero(self.ground.held_mask & (self.ground.held_labels >= 0))
-        return images[held], self.ground.held_labels[held]
+        return self.pool.images()[held], self.ground.held_labels[held]
 
     def run(self) -> Artifact:
-        self._common()
-        drawn = nested_labels(self.labels, self.duplicate_of, self.settings.budgets, self.settings.seed)
-        for number, (budget, labels) in enumerate(zip(self.settings.budgets, drawn, strict=True)):
-            self._one_budget(number, budget, labels)
+        before = 0
+        for number, (part, cost) in enumerate(zip(self.parts, self.costs, strict=True)):
+            PartRun(self, number, part, cost, before).run()
+            before += cost.total
         return self._write()
 
-    # --- stages
+    def n_trainings_before(self, number: int) -> int:
+        """Those of the parts before one."""
+        return sum(len(self.trials_of(part.methods, {})) for part in self.parts[:number])
 
-    def _common(self) -> None:
-        """Random and the full data, which no label budget changes."""
+    def trials_of(self, methods: Sequence[str], knobs: Mapping[tuple[str, float], Mapping[str, Any]]) -> list[Trial]:
+        """The trainings of some methods, seed by seed, small coresets first; the full data after all others."""
         settings = self.settings
-        trials = [
-            Trial(method=RANDOM, pruning_ratio=ratio, seed=seed)
+        found = [
+            Trial(method=method, pruning_ratio=ratio, seed=seed, knobs=dict(knobs.get((method, ratio), {})))
             for seed in settings.seeds
             for ratio in sorted(settings.ratios, reverse=True)
+            for method in methods
+            if method != FULL
         ]
-        trials += [Trial(method=FULL, pruning_ratio=0.0, seed=seed) for seed in settings.seeds]
-        bench = self._bench(self.context.folder, 0, len(trials), 0)
-        evidence = Evidence(len(self.images), duplicate_of=self.duplicate_of)
-        for trial in trials:
-            words = "All images" if trial.method == FULL else f"Random at {percent(trial.pruning_ratio)}"
-            bench.run(trial, lambda one: self._choose(one, evidence), words=f"{words}, seed {trial.seed}")
-
-    def _one_budget(self, number: int, budget: float, labels: IntArray) -> None:
-        folder = budget_folder(self.context.folder, budget)
-        folder.mkdir(exist_ok=True)
-        before = self.cost.common + number * self.cost.per_budget
-        n_classes = len(self.ground.class_names)
-        n_missing = n_classes - len(np.unique(labels[labels >= 0]))
-        if n_missing:  # nothing can be learned of a class that nobody has named
-            problem = f"{n_missing} of {n_classes} classes have no label in it. Choose a larger budget."
-            stage = {"budget": budget, "n_labels": int((labels >= 0).sum()), "problem": problem}
-            files.write_json(folder / STAGE, stage)
-            self.context.log.warning("A budget of %s was left out: %s", percent(budget), problem)
-            return
-        pseudo = self._pseudo_labels(folder, budget, labels, before)
-        trajectory = self._dynamics(folder, budget, pseudo, before + self.cost.ssl)
-        evidence = self._evidence(trajectory, labels, pseudo)
-        basis = Basis.learned(evidence.scores["aum"], self.settings.supervised().epochs)
-        trials = [
-            Trial(method=request.method, pruning_ratio=request.pruning_ratio, seed=seed, knobs=request.knobs(basis))
-            for seed in self.settings.seeds
-            for ratio in sorted(self.settings.ratios, reverse=True)
-            for request in (CoresetRequest(method=one, pruning_ratio=ratio) for one in self.settings.methods)
-        ]
-        n_common = n_trainings(self.settings) - len(trials) * len(self.settings.budgets)
-        bench = self._bench(
-            folder, before + self.cost.ssl + self.cost.dynamics, len(trials), n_common + number * len(trials)
-        )
-        for trial in trials:
-            words = f"{percent(budget)} of labels, {METHODS.title(trial.method)} at {percent(trial.pruning_ratio)}"
-            bench.run(trial, lambda one: self._choose(one, evidence), words=f"{words}, seed {trial.seed}")
-
-    def _pseudo_labels(self, folder: Path, budget: float, labels: IntArray, before: int) -> IntArray:
-        """(N,) the labels after semi-supervised training: the budget's own where it has one, else the model's."""
-        if (folder / STAGE).is_file():
-            with np.load(io.BytesIO((folder / PSEUDO).read_bytes()), allow_pickle=False) as stored:
-                return stored["labels"]
-        started = time.monotonic()
-        words = {"trial": f"{percent(budget)} of labels: semi-supervised training", "unit": "images"}
-        result = train_ssl(
-            self.images,
-            labels,
-            class_names=self.ground.class_names,
-            settings=self.settings.semi_supervised(),
-            seed=self.settings.seed,
-            progress=Stretch(self.context, before, self.cost.ssl, self.total, words),
-            device=self.device,
-            folder=folder / "ssl",
-        )
-        unlabeled = labels < 0
-        right = result.predicted[unlabeled] == self.labels[unlabeled]
-        data = io.BytesIO()
-        np.savez(data, labels=np.where(unlabeled, result.predicted, labels))
-        files.write_bytes(folder / PSEUDO, data.getvalue())
-        stage = {
-            "budget": budget,
-            "n_labels": int((~unlabeled).sum()),
-            "pseudo_accuracy": float(right.mean()) if len(right) else None,
-            "ssl_minutes": round((time.monotonic() - started) / 60, 3),
-        }
-        files.write_json(folder / STAGE, stage)
-        shutil.rmtree(folder / "ssl", ignore_errors=True)
-        self.context.log.info("%s of labels: pseudo-labels %s right", percent(budget), stage["pseudo_accuracy"])
-        return np.where(unlabeled, result.predicted, labels)
-
-    def _dynamics(self, folder: Path, budget: float, pseudo: IntArray, before: int) -> Path:
-        training, recorded = self.settings.supervised(), folder / "trajectory"
-        writer = TrajectoryWriter(recorded, training.epochs, len(self.images))
-        if writer.epochs_done < training.epochs:
-            words = {"trial": f"{percent(budget)} of labels: dynamics run", "unit": "images"}
-            train_supervised(
-                self.images,
-                pseudo,
-                n_classes=len(self.ground.class_names),
-                settings=training,
-                seed=self.settings.seed,
-                progress=Stretch(self.context, before, self.cost.dynamics, self.total, words),
-                device=self.device,
-                folder=folder / "dynamics",
-                record=writer,
-            )
-        shutil.rmtree(folder / "dynamics", ignore_errors=True)
-        return recorded
-
-    def _evidence(self, recorded: Path, labels: IntArray, pseudo: IntArray) -> Evidence:
-        trajectory = open_trajectory(recorded)
-        table = compute_scores(trajectory, settings=default_score_settings(self.settings.supervised().epochs))
-        return table.evidence(labels=pseudo, human_mask=labels >= 0, duplicate_of=self.duplicate_of)
-
-    # --- trainings
-
-    def _bench(self, folder: Path, done: int, n_trials: int, before: int) -> Workbench:
-        return Workbench(
-            images=self.images,
-            labels=self.labels,
-            test_images=self.test_images,
-            test_labels=self.test_labels,
-            n_classes=len(self.ground.class_names),
-            training=self.settings.supervised(),
-            book=TrialBook(folder / BOOK),
-            progress=Counted(self.context, before, n_trainings(self.settings)),
-            device=self.device,
-            n_trials=n_trials,
-            total=self.total,
-            done=done,
-        )
-
-    def _choose(self, trial: Trial, evidence: Evidence) -> IntArray:
-        if trial.method == FULL:
-            return np.arange(len(self.images))
-        chosen = select_coreset(
-            evidence, trial.method, pruning_ratio=trial.pruning_ratio, seed=trial.seed, **trial.knobs
-        )
-        return chosen.indices
+        return found + [Trial(method=FULL, pruning_ratio=0.0, seed=seed) for seed in settings.seeds if FULL in methods]
 
     def _write(self) -> Artifact:
-        table, stages = read_study(self.context.folder, self.settings.budgets)
+        table, stages = read_study(self.context.folder, self.axis, self.settings.shares)
         inputs = {"pool": self.pool.hash, "labels": self.context.pins["labels"]}
         with self.context.project.draft(
             ARTIFACT, settings=self.settings.to_json(), inputs=inputs, seed=self.settings.seed
@@ -275,8 +185,8 @@ class Study:
             draft.device = self.device
             table.to_parquet(draft.path("trials.parquet"), index=False)
             draft.facts.update(
+                {self.axis.field: stages},
                 run=self.context.job.id,
-                budgets=stages,
                 class_names=list(self.ground.class_names),
                 truth=self.ground.truth,
                 test=self.ground.test,
@@ -288,8 +198,154 @@ class Study:
         return open_artifact(draft.folder)
 
 
-def _among(duplicate_of: IntArray, among: IntArray) -> IntArray:
-    """Positions of first copies among some images: copies are held out together, so the first is always there."""
-    place = np.full(len(duplicate_of), -1, dtype=np.int64)
-    place[among] = np.arange(len(among))
-    return place[duplicate_of[among]]
+class PartRun:
+    """One share of a study: what chance chooses, then pseudo-labels, scores, and what is chosen by them."""
+
+    def __init__(self, study: Study, number: int, part: Part, cost: Cost, before: int) -> None:
+        self.study, self.part, self.cost, self.before = study, part, cost, before
+        self.n_before = study.n_trainings_before(number)
+        self.settings, self.context = study.settings, study.context
+        self.folder = share_folder(study.context.folder, study.axis, part.share)
+        images = study.pool.images()
+        self.images = images if len(part.among) == len(images) else images[part.among]
+        self.labels = study.ground.labels[part.among]
+        self.duplicate_of = copies_among(study.pool.duplicate_of, part.among)
+
+    def run(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        given = self.part.labels
+        if given is not None and self._is_left_out(given):
+            return
+        chance = [method for method in self.part.methods if method in CHANCE]
+        bench = self._bench(self.before, self.n_before)
+        self._train(bench, chance, Evidence(len(self.images), duplicate_of=self.duplicate_of), {})
+        if not self.part.scored or given is None:
+            return
+        at = bench.done
+        pseudo = self._pseudo_labels(given, at)
+        evidence = self._evidence(self._dynamics(pseudo, at + self.cost.ssl), given, pseudo)
+        basis = Basis.learned(evidence.scores["aum"], self.settings.supervised().epochs)
+        knobs = {
+            (method, ratio): CoresetRequest(method=method, pruning_ratio=ratio).knobs(basis)
+            for method in self.part.scored
+            for ratio in self.settings.ratios
+        }
+        n_before = self.n_before + len(self.study.trials_of(chance, {}))
+        bench = self._bench(at + self.cost.ssl + self.cost.dynamics, n_before)
+        self._train(bench, self.part.scored, evidence, knobs)
+
+    # --- stages
+
+    def _is_left_out(self, labels: IntArray) -> bool:
+        """Whether a class has no label here, of which nothing could be learned; noted in the part's folder."""
+        n_classes = self.study.n_classes
+        n_missing = n_classes - len(np.unique(labels[labels >= 0]))
+        if n_missing:
+            column = self.study.axis.column
+            problem = f"{n_missing} of {n_classes} classes have no label in it. Choose a larger {column}."
+            self._note(labels, problem=problem)
+            self.context.log.warning("%s was left out: %s", self._words(), problem)
+        return n_missing > 0
+
+    def _note(self, labels: IntArray, **facts: Any) -> None:
+        counts = {"n_images": len(labels), "n_labels": int((labels >= 0).sum())}
+        files.write_json(self.folder / STAGE, {self.study.axis.column: self.part.share, **counts, **facts})
+
+    def _words(self) -> str:
+        """The share for people: "5% of labels", "25% of the pool"; nothing for what all shares have in common."""
+        if self.part.share == COMMON:
+            return ""
+        return f"{percent(self.part.share)} of {'labels' if self.study.axis is LABEL_BUDGET else 'the pool'}"
+
+    def _pseudo_labels(self, labels: IntArray, before: int) -> IntArray:
+        """(N,) the labels after semi-supervised training: the given ones where there is one, else the model's."""
+        if (self.folder / STAGE).is_file():
+            with np.load(io.BytesIO((self.folder / PSEUDO).read_bytes()), allow_pickle=False) as stored:
+                return stored["labels"]
+        words = {"trial": f"{self._words()}: semi-supervised training", "unit": "images"}
+        clock = Clock(self.folder / CLOCK)
+        with clock:
+            result = train_ssl(
+                self.images,
+                labels,
+                class_names=self.study.ground.class_names,
+                settings=self.settings.semi_supervised(),
+                seed=self.settings.seed,
+                progress=Stretch(self.context, before, self.cost.ssl, self.study.total, words),
+                device=self.study.device,
+                folder=self.folder / "ssl",
+            )
+        unlabeled = labels < 0
+        right = result.predicted[unlabeled] == self.labels[unlabeled]
+        accuracy = float(right.mean()) if len(right) else None
+        data = io.BytesIO()
+        np.savez(data, labels=np.where(unlabeled, result.predicted, labels))
+        files.write_bytes(self.folder / PSEUDO, data.getvalue())
+        self._note(labels, pseudo_accuracy=accuracy, ssl_minutes=round(clock.seconds / 60, 3))
+        shutil.rmtree(self.folder / "ssl", ignore_errors=True)
+        self.context.log.info("%s: pseudo-labels %s right", self._words(), accuracy)
+        return np.where(unlabeled, result.predicted, labels)
+
+    def _dynamics(self, pseudo: IntArray, before: int) -> Path:
+        training, recorded = self.settings.supervised(), self.folder / "trajectory"
+        writer = TrajectoryWriter(recorded, training.epochs, len(self.images))
+        if writer.epochs_done < training.epochs:
+            words = {"trial": f"{self._words()}: dynamics run", "unit": "images"}
+            train_supervised(
+                self.images,
+                pseudo,
+                n_classes=self.study.n_classes,
+                settings=training,
+                seed=self.settings.seed,
+                progress=Stretch(self.context, before, self.cost.dynamics, self.study.total, words),
+                device=self.study.device,
+                folder=self.folder / "dynamics",
+                record=writer,
+            )
+        shutil.rmtree(self.folder / "dynamics", ignore_errors=True)
+        return recorded
+
+    def _evidence(self, recorded: Path, labels: IntArray, pseudo: IntArray) -> Evidence:
+        trajectory = open_trajectory(recorded)
+        table = compute_scores(trajectory, settings=default_score_settings(self.settings.supervised().epochs))
+        return table.evidence(labels=pseudo, human_mask=labels >= 0, duplicate_of=self.duplicate_of)
+
+    # --- trainings
+
+    def _bench(self, done: int, n_before: int) -> Workbench:
+        n_trials = n_trainings(self.settings)
+        return Workbench(
+            images=self.images,
+            labels=self.labels,
+            test_images=self.study.test_images,
+            test_labels=self.study.test_labels,
+            n_classes=self.study.n_classes,
+            training=self.settings.supervised(),
+            book=TrialBook(self.folder / BOOK),
+            progress=Counted(self.context, n_before, n_trials),
+            device=self.study.device,
+            n_trials=n_trials,
+            total=self.study.total,
+            done=done,
+        )
+
+    def _train(
+        self,
+        bench: Workbench,
+        methods: Sequence[str],
+        evidence: Evidence,
+        knobs: Mapping[tuple[str, float], Mapping[str, Any]],
+    ) -> None:
+        for trial in self.study.trials_of(methods, knobs):
+            is_full = trial.method == FULL
+            what = "all images" if is_full else f"{METHODS.title(trial.method)} at {percent(trial.pruning_ratio)}"
+            words = ", ".join(filter(None, (self._words(), what, f"seed {trial.seed}")))
+            bench.run(trial, lambda one: self._choose(one, evidence), words=f"{words[0].upper()}{words[1:]}")
+
+    def _choose(self, trial: Trial, evidence: Evidence) -> IntArray:
+        if trial.method == FULL:
+            return np.arange(len(self.images))
+        chosen = select_coreset(
+            evidence, trial.method, pruning_ratio=trial.pruning_ratio, seed=trial.seed, **trial.knobs
+        )
+        return chosen.indices

@@ -40,6 +40,8 @@ def test_every_method_is_trained_once_at_every_ratio_and_seed(study, scored_pool
     assert out.read_text() == first  # nothing was trained again
     study.trials(scored_pool, [0.5], 1, views=60, out=out, short=True)
     rows = study.read(out)
+    study.trials(scored_pool, [0.5], 1, views=30, out=out, short=True)
+    assert study.read(out)["views"].tolist() == 6 * [60] + 3 * [30]  # shorter trainings are others
     assert rows.groupby("seed")["method"].apply(list).tolist() == 2 * [["random", "semi_aum_cutoff", "semi_dual_beta"]]
     assert set(rows["n_train"]) == {30} and set(rows["epochs"]) == {2}  # 60 views are two looks at 30 images
     assert set(rows["wrong"]) == {round(5 / 60, 4)} and set(rows["n_labeled"]) == {6}

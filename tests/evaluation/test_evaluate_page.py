@@ -16,7 +16,7 @@ from semiprune_core.jobs.job import JobStatus, create
 from semiprune_core.jobs.locks import release
 from semiprune_core.methods import METHODS
 from semiprune_core.scoring import score_runs
-from semiprune_core.studies import BudgetSettings
+from semiprune_core.studies import BudgetSettings, SizeSettings
 from semiprune_core.trials import BOOK, Trial, TrialBook
 from tests.scored_projects import add_trajectory, make_scored
 from tests.support.trial_tables import fake_evaluation, fake_trials, table, trial
@@ -296,6 +296,52 @@ def test_a_label_budget_study_is_started_from_the_page(project, queued):
     assert not app.exception, app.exception
     [job] = jobs.list_jobs(project, "label_budget")
     assert job.settings["budgets"] == [0.05, 0.2] and job.settings["truth"] == "reference"
+
+
+def test_a_pool_size_study_is_started_from_the_page(project, queued):
+    app = opened(project)
+    app.segmented_control(key="evaluate_study").set_value("pool_size").run()
+    assert metric(app, "Trainings") == "84"  # 3 seeds x 4 sizes x (2 ratios x (Random + 2 methods) + all images)
+    app.pills(key="size_sizes").set_value([1.0, 0.5]).run()
+    app.pills(key="size_ratios").set_value([0.5]).run()
+    app.number_input(key="size_labeled").set_value(20).run()
+    app.button(key="size_start").click().run()
+    assert not app.exception and not app.error, (app.exception, app.error)
+    [job] = jobs.list_jobs(project, "pool_size")
+    assert job.settings["sizes"] == [0.5, 1.0] and job.settings["labeled"] == 0.2
+
+
+def test_a_finished_pool_size_study_is_told_by_size(project):
+    rows = []
+    for seed, size in ((seed, size) for seed in (0, 1) for size in (0.25, 1.0)):
+        rows.append((size, *trial("full", 0.0, seed, 0.8 + 0.1 * size)))
+        rows.append((size, *trial("random", 0.9, seed, 0.5)))
+        rows.append((size, *trial("semi_aum_cutoff", 0.9, seed, 0.5 + 0.1 * size)))
+    settings = SizeSettings(sizes=(0.25, 1.0), methods=("semi_aum_cutoff",), ratios=(0.9,), seeds=(0, 1))
+    with project.draft("study", settings=settings.to_json(), inputs={"pool": project.pool().hash}) as draft:
+        pd.DataFrame(rows, columns=["size", *COLUMNS]).to_parquet(draft.path("trials.parquet"))
+        stages = [
+            {"size": size, "n_images": 60, "n_labels": 6, "pseudo_accuracy": 0.7, "ssl_minutes": 1.0}
+            for size in (0.25, 1.0)
+        ]
+        draft.facts.update(sizes=stages, truth="reference", n_test=12)
+    app = opened(project)
+    assert "With 100% of the pool, at 90% pruning, Semi-AUM+Cutoff reaches 60.0% accuracy, 10.0" in words(app)
+    assert "goes from +2.5 to +10.0 points: it grows" in words(app) and "pool-size study" in words(app)
+    (behind,) = [one.value for one in app.dataframe if "All its images give" in one.value]
+    assert behind["All its images give"].tolist() == ["82.5%", "90.0%"] and behind["Images"].tolist() == ["60", "60"]
+
+
+def test_what_stopped_before_something_newer_can_still_go_on(project, queued):
+    job, lease = unfinished(project, jobs.STOPPED, fake_trials().head(30))
+    release(lease)
+    newer, lease = unfinished(project, jobs.STOPPED, fake_trials().head(10))
+    release(lease)
+    app = opened(project)
+    assert any("Stopped earlier (1)" in one.label for one in app.expander)
+    assert "stopped, 30 of 48 trainings done" in words(app)
+    app.button(key=f"resume_{job.id}").click().run()
+    assert not app.exception and job.status().state == jobs.QUEUED and newer.status().state == jobs.STOPPED
 
 
 def test_a_finished_label_budget_study_is_told_by_budget(project):

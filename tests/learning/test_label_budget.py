@@ -7,16 +7,18 @@ import pytest
 from semiprune_core import jobs
 from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.evaluation_view import COLUMNS
+from semiprune_core.files import read_json
 from semiprune_core.jobs.context import run_job
+from semiprune_core.learning import study_job
 from semiprune_core.studies import (
+    LABEL_BUDGET,
     BudgetSettings,
-    StudyRun,
-    budget_view,
+    SizeSettings,
     n_trainings,
     nested_labels,
-    partial_study,
-    submit_budget_study,
+    submit_study,
 )
+from semiprune_core.study_view import StudyRun, partial_study, share_view, trend_sentence
 from tests.scored_projects import make_pool
 from tests.support.trial_tables import trial
 
@@ -61,13 +63,13 @@ def test_what_cannot_be_studied_is_refused(values, words):
 def test_without_true_labels_there_is_no_study(workspace, tmp_path):
     project = make_pool(workspace, tmp_path, n=24, labeled=False)
     with pytest.raises(MissingStepError, match="true labels"):
-        submit_budget_study(project, BudgetSettings(**SMALL), immediate=True)
+        submit_study(project, BudgetSettings(**SMALL), immediate=True)
 
 
 def test_a_small_study_walks_all_stages_and_leaves_a_table(workspace, tmp_path):
     project = make_pool(workspace, tmp_path, n=60, n_test=20)
     settings = BudgetSettings(budgets=(0.02, 0.4, 0.6), **SMALL)
-    job = submit_budget_study(project, settings, device="cpu", immediate=True)
+    job = submit_study(project, settings, device="cpu", immediate=True)
     assert job.status().state == jobs.DONE, job.status().message
     run = StudyRun(project.latest("study"))
     table = run.trials()
@@ -85,7 +87,7 @@ def test_a_small_study_walks_all_stages_and_leaves_a_table(workspace, tmp_path):
     assert run.artifact.facts["test"] == "split" and run.artifact.facts["n_test"] == 20
     status = job.status()
     assert status.done <= status.total and status.facts["trials_total"] == n_trainings(settings) == 10
-    view = budget_view(table, 0.5, methods=settings.methods, budgets=settings.budgets)
+    view = share_view(LABEL_BUDGET, table, 0.5, methods=settings.methods, shares=settings.budgets)
     assert view.ratios == (0.02, 0.4, 0.6) and view.cell("random", 0.02).n == 2
     assert view.cell("semi_aum_cutoff", 0.02) is None and view.cell("semi_aum_cutoff", 0.6).difference.n == 2
 
@@ -93,7 +95,7 @@ def test_a_small_study_walks_all_stages_and_leaves_a_table(workspace, tmp_path):
 def test_a_study_stopped_anywhere_goes_on_to_the_same_table(workspace, tmp_path, monkeypatch):
     project = make_pool(workspace, tmp_path, n=40, n_test=12)
     settings = BudgetSettings(budgets=(0.5,), **SMALL)
-    whole = submit_budget_study(project, settings, device="cpu", immediate=True)
+    whole = submit_study(project, settings, device="cpu", immediate=True)
     assert whole.status().state == jobs.DONE, whole.status().message
     wanted = StudyRun(project.latest("study")).trials()
     total = whole.status().total
@@ -108,7 +110,7 @@ def test_a_study_stopped_anywhere_goes_on_to_the_same_table(workspace, tmp_path,
 
     monkeypatch.setattr(jobs.JobContext, "report", told)
     monkeypatch.setattr(jobs.JobContext, "should_stop", lambda self: bool(reached) and reached[-1] >= limit[0])
-    job = submit_budget_study(project, settings, device="cpu", immediate=True)
+    job = submit_study(project, settings, device="cpu", immediate=True)
     n_stops = 0
     while job.status().state != jobs.DONE:
         assert job.status().state == jobs.STOPPED, job.status().message
@@ -123,6 +125,8 @@ def test_a_study_stopped_anywhere_goes_on_to_the_same_table(workspace, tmp_path,
             context = jobs.JobContext(job)
             run_job(context)
     assert n_stops >= 2
+    clock, (stage,) = job.work_folder / "budget-0.5" / "ssl_seconds.json", StudyRun(project.latest("study")).stages()
+    assert stage["ssl_minutes"] == round(read_json(clock)["seconds"] / 60, 3)  # of all attempts together
     again = StudyRun(project.latest("study")).trials()
     same = [name for name in wanted if name != "minutes"]
     pd.testing.assert_frame_equal(again[same], wanted[same])
@@ -137,9 +141,33 @@ def test_the_view_by_budget_speaks_of_budgets():
     rows += [(0.1, *trial("semi_aum_cutoff", 0.5, seed, 0.72)) for seed in (0, 1)]
     rows += [(0.1, *trial("semi_aum_cutoff", 0.9, seed, 0.1)) for seed in (0, 1)]
     rows += [(0.2, *trial("semi_aum_cutoff", 0.5, 0, 0.8))]
-    view = budget_view(pd.DataFrame(rows, columns=["budget", *COLUMNS]), 0.5, methods=("semi_aum_cutoff",))
+    table = pd.DataFrame(rows, columns=["budget", *COLUMNS])
+    view = share_view(LABEL_BUDGET, table, 0.5, methods=("semi_aum_cutoff",))
     assert view.sentence() == (
         "With 10% of the pool labeled, at 50% pruning, Semi-AUM+Cutoff keeps 80% of full accuracy, 12.0 ± 0.9 points "
         "above random (2 seeds)."
     )
     assert view.axis == "Label budget" and view.ratios == (0.1, 0.2)
+    assert trend_sentence(view) == (
+        "From 10% to 20% the lead of Semi-AUM+Cutoff over random goes from +12.0 to +20.0 points, from one seed: this "
+        "may be chance."
+    )
+
+
+def test_a_clock_goes_on_where_the_last_attempt_left_it(tmp_path, monkeypatch):
+    now = iter([10.0, 13.0, 100.0, 104.0])
+    monkeypatch.setattr(study_job.time, "monotonic", lambda: next(now))
+    with pytest.raises(RuntimeError), study_job.Clock(tmp_path / "seconds.json"):
+        raise RuntimeError("stopped on the way")
+    with study_job.Clock(tmp_path / "seconds.json") as clock:
+        pass
+    assert clock.seconds == 7.0
+
+
+def test_ratios_that_leave_less_than_an_image_per_class_are_refused(workspace, tmp_path):
+    project = make_pool(workspace, tmp_path, n=60, n_test=20)
+    with pytest.raises(InvalidSettingError, match="0.95 leaves 3 of 60 images for 4 classes. Study smaller ratios."):
+        submit_study(project, BudgetSettings(**{**SMALL, "ratios": (0.95,)}), immediate=True)
+    with pytest.raises(InvalidSettingError, match="0.9 leaves 3 of 30 images for 4 classes. .* or larger parts"):
+        submit_study(project, SizeSettings(sizes=(0.5, 1.0), **{**SMALL, "ratios": (0.9,)}), immediate=True)
+    assert not jobs.list_jobs(project)

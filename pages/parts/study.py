@@ -1,0 +1,305 @@
+"""The studies on the page, along labels or along the pool's size: their form, and what they found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts import evaluation_result
+from pages.parts.text import count, duration, literal
+from semiprune_core import jobs
+from semiprune_core.coresets import RATIOS
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.evaluation import Ground
+from semiprune_core.evaluation_runs import ground_sentence, seconds_per_image
+from semiprune_core.evaluation_view import percent
+from semiprune_core.freshness import studied_before
+from semiprune_core.jobs import Job
+from semiprune_core.learning.presets import SSL_PRESETS, SUPERVISED_PRESETS
+from semiprune_core.learning.ssl import ALGORITHMS
+from semiprune_core.methods import METHODS
+from semiprune_core.studies import (
+    ARTIFACT,
+    BUDGETS,
+    LABEL_BUDGET,
+    POOL_SIZE,
+    SETTINGS,
+    SIZES,
+    Axis,
+    StudySettings,
+    axis_of,
+    cost_of,
+    n_trainings,
+    studied_methods,
+    submit_study,
+)
+from semiprune_core.study_view import StudyRun, full_by_share, partial_study, share_view, trend_sentence
+from semiprune_core.workspace import Project
+
+
+@dataclass(frozen=True)
+class Words:
+    """What the form of a study says, and which shares it offers."""
+
+    label: str
+    help: str
+    offered: tuple[float, ...]
+    usual: tuple[float, ...]
+    why_labels: str
+    nothing: str
+
+
+FORMS = {
+    LABEL_BUDGET.kind: Words(
+        label="Label budgets",
+        help="Shares of the pool that count as labeled, drawn at random; each contains the smaller ones.",
+        offered=(0.005, *BUDGETS, 0.3, 0.5),
+        usual=BUDGETS,
+        why_labels="This study draws labels anew",
+        nothing="Choose at least one budget, one method and one pruning ratio.",
+    ),
+    POOL_SIZE.kind: Words(
+        label="Sizes, as shares of the pool",
+        help="Random parts of the pool that stand for smaller pools; each contains the smaller ones.",
+        offered=(0.05, *SIZES[:-1], 0.75, 1.0),
+        usual=SIZES,
+        why_labels="This study draws the labeled images of every part anew",
+        nothing="Choose at least one size, one method and one pruning ratio.",
+    ),
+}
+
+
+def form(project: Project, axis: Axis, grounds: Mapping[str, Ground], *, idle: bool) -> None:
+    """What to study and for how long; refused in words where not every image has a true label."""
+    true = {truth: ground for truth, ground in grounds.items() if truth != "pseudo"}
+    if not true:
+        st.warning(
+            f"{FORMS[axis.kind].why_labels}, so it needs a true label for every image: reference labels that came "
+            "with the images, or a label by a person for each.",
+            icon=":material/label_off:",
+        )
+        return
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        settings = choices(axis, tuple(true))
+    with right:
+        if settings is not None:
+            start_panel(project, settings, true[str(settings.truth)], idle=idle)
+
+
+def choices(axis: Axis, truths: tuple[str, ...]) -> StudySettings | None:
+    words, key = FORMS[axis.kind], axis.column
+    shares = st.pills(
+        words.label,
+        words.offered,
+        selection_mode="multi",
+        default=list(words.usual),
+        format_func=percent,
+        key=f"{key}_{axis.field}",
+        help=words.help,
+        wrap=True,
+    )
+    methods = st.pills(
+        "Methods",
+        studied_methods(),
+        selection_mode="multi",
+        default=["semi_aum_cutoff", "semi_dual_beta"],
+        format_func=METHODS.title,
+        key=f"{key}_methods",
+        help="Those that choose by scores on pseudo-labels. Random and the full data are trained once beside them.",
+        wrap=True,
+    )
+    ratios = st.pills(
+        "Pruning ratios",
+        RATIOS,
+        selection_mode="multi",
+        default=[0.7, 0.9],
+        format_func=percent,
+        key=f"{key}_ratios",
+        wrap=True,
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        n_seeds = st.number_input("Seeds", 1, 20, 3, key=f"{key}_seeds", width=110)
+        algorithm = st.selectbox(
+            "Algorithm", list(ALGORITHMS), format_func=ALGORITHMS.title, key=f"{key}_algorithm", width=180
+        )
+        ssl = st.selectbox(
+            "SSL preset", list(SSL_PRESETS), format_func=SSL_PRESETS.title, key=f"{key}_ssl_preset", width=180
+        )
+        preset = st.selectbox(
+            "Training preset",
+            list(SUPERVISED_PRESETS),
+            format_func=SUPERVISED_PRESETS.title,
+            key=f"{key}_preset",
+            width=180,
+        )
+        more: dict[str, Any] = {}
+        if axis is POOL_SIZE:
+            labeled = st.number_input(
+                "Labeled, %", 1, 100, 10, key=f"{key}_labeled", width=130, help="Of each part of the pool, at random."
+            )
+            more["labeled"] = int(labeled) / 100
+        truth = truths[0]
+        if len(truths) > 1:
+            truth = st.selectbox(
+                "Labels from", truths, format_func=lambda one: f"{one} labels", key=f"{key}_truth", width=180
+            )
+    if not shares or not methods or not ratios:
+        st.info(words.nothing, icon=":material/checklist:")
+        return None
+    try:
+        return SETTINGS[axis.kind](
+            **{axis.field: tuple(sorted(float(one) for one in shares))},
+            methods=tuple(name for name in studied_methods() if name in methods),
+            ratios=tuple(sorted(float(one) for one in ratios)),
+            seeds=tuple(range(int(n_seeds))),
+            algorithm=str(algorithm),
+            ssl_preset=str(ssl),
+            preset=str(preset),
+            truth=str(truth),
+            **more,
+        )
+    except SemiPruneError as error:
+        st.error(literal(str(error), 1000), icon=":material/error:")
+        return None
+
+
+def start_panel(project: Project, settings: StudySettings, ground: Ground, *, idle: bool) -> None:
+    with st.container(border=True):
+        st.markdown("**What it will do**")
+        n_runs, n = len(settings.shares), n_trainings(settings)
+        st.markdown(
+            f"{count(n_runs, 'semi-supervised run')}, {count(n_runs, 'dynamics run')} and "
+            f"{count(n, 'training')} on coresets. {ground_sentence(ground)}"
+        )
+        pace = seconds_per_image(project, settings.preset)
+        plan = settings.plan(len(ground.chosen_from))
+        costs = [cost_of(settings, one.n_images, one.methods) for one in plan]
+        images = sum(cost.dynamics + cost.trainings for cost in costs)
+        with st.container(horizontal=True, gap="medium"):
+            st.metric("Trainings", f"{n:,}")
+            st.metric("They take about", duration(pace * images) if pace is not None else "not known")
+        st.caption(
+            f"The {count(n_runs, 'semi-supervised run')} come on top; the Train page measures how long one takes. "
+            "Stopping loses nothing that has ended."
+        )
+        if st.button(
+            "Start the study",
+            type="primary",
+            icon=":material/play_arrow:",
+            key=f"{settings.axis.column}_start",
+            disabled=not idle,
+            width="stretch",
+        ):
+            try:
+                with st.spinner("Looking at what this machine can train with"):
+                    submit_study(project, settings)
+                jobs.supervise(project.workspace)
+            except SemiPruneError as error:
+                st.error(literal(str(error), 1000), icon=":material/error:")
+            else:
+                st.rerun()
+
+
+# --- results -------------------------------------------------------------------------------------------------------
+
+
+def finished(project: Project) -> list[StudyRun]:
+    """Studies that ended, newest first."""
+    return [StudyRun(artifact) for artifact in reversed(project.artifacts(ARTIFACT))]
+
+
+def show_finished(project: Project, studied: Sequence[StudyRun]) -> None:
+    by_id = {one.artifact.id: one for one in studied}
+    with st.container(border=True):
+        chosen = next(iter(by_id))
+        if len(by_id) > 1:
+            chosen = st.selectbox(
+                "Study", list(by_id), format_func=lambda name: title(by_id[name]), key=f"study_shown_{chosen}"
+            )
+        run = by_id[chosen]
+        st.markdown(f"**{literal(chosen)}** :gray[{run.axis.title.lower()}]")
+        if before := studied_before(project, run.artifact):
+            st.info(literal(before, 400), icon=":material/update:")
+        show(chosen, run.artifact.settings, run.trials(), run.stages(), key=f"shown_{chosen}")
+        facts = run.artifact.facts
+        st.caption(
+            f"Trained with {facts['truth']} labels, tested on {facts['n_test']:,} images; the last epoch counts."
+        )
+
+
+def title(run: StudyRun) -> str:
+    when = str(run.artifact.manifest["created"])[:16].replace("T", " ")
+    return f"{run.artifact.id}: {run.axis.title.lower()} ({when})"
+
+
+def show_job(job: Job, *, key: str) -> None:
+    trials, stages = partial_study(job)
+    show("study-partial", job.settings, trials, stages, key=key)
+
+
+def show(
+    whose: str,
+    asked: Mapping[str, Any],
+    trials: pd.DataFrame,
+    stages: Sequence[Mapping[str, Any]],
+    *,
+    key: str,
+) -> None:
+    """Accuracy against the share at one ratio, and how right the pseudo-labels were at each share."""
+    axis = axis_of(asked)
+    if trials.empty:
+        st.caption("The first training has not ended yet. Numbers appear here one training at a time.")
+        stage_table(axis, stages, trials)
+        return
+    ratios = sorted(asked["ratios"])
+    ratio = ratios[-1]
+    if len(ratios) > 1:
+        ratio = st.segmented_control(
+            "Pruning ratio", ratios, default=ratio, format_func=percent, required=True, key=f"{key}_pruning"
+        )
+    view = share_view(axis, trials, float(ratio), methods=asked["methods"], shares=asked[axis.field])
+    name = evaluation_result.file_name(f"{whose}-r{100 * float(ratio):g}", view)
+    evaluation_result.sentence(view, key=key)
+    if trend := trend_sentence(view):
+        st.markdown(literal(trend, 400))
+    look = evaluation_result.plot(view, name, key=key)
+    evaluation_result.table(view, None, key=key)
+    stage_table(axis, stages, trials)
+    evaluation_result.downloads(name, view, trials, None, look=look, key=key)
+
+
+def stage_table(axis: Axis, stages: Sequence[Mapping[str, Any]], trials: pd.DataFrame) -> None:
+    """What stood behind the coresets of each share; the full data's accuracy where each share has its own."""
+    if not stages:
+        return
+    known, full = [one for one in stages if "problem" not in one], full_by_share(axis, trials)
+    if known:
+        st.markdown(f"**Pseudo-labels by {axis.column}**")
+        rows = [
+            {
+                axis.name: percent(one[axis.column]),
+                **({"Images": f"{one['n_images']:,}"} if axis is POOL_SIZE else {}),
+                "Labels": f"{one['n_labels']:,}",
+                "Right among the unlabeled": f"{one['pseudo_accuracy']:.1%}" if one["pseudo_accuracy"] else "–",
+                "Semi-supervised training": duration(60 * one["ssl_minutes"]),
+                **({"All its images give": _accuracy(full.get(one[axis.column]))} if axis is POOL_SIZE else {}),
+            }
+            for one in known
+        ]
+        st.dataframe(pd.DataFrame(rows), hide_index=True)
+    for one in stages:
+        if "problem" in one:
+            st.warning(
+                f"{percent(one[axis.column])} ({count(one['n_labels'], 'label')}) was left out: "
+                f"{literal(one['problem'], 400)}",
+                icon=":material/label_off:",
+            )
+
+
+def _accuracy(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
