@@ -98,8 +98,8 @@ def sentence(view: EvaluationView, *, key: str) -> None:
         words.caption(literal(" ".join(filter(None, said)), 1000))
 
 
-def plot(view: EvaluationView, name: str, *, key: str) -> Look:
-    """The chart, and what it shows."""
+def plot(view: EvaluationView, name: str, *, first: str = "accuracy", key: str) -> Look:
+    """The chart, and what it shows; ``first`` until something else is chosen."""
     several = any(cell.n > 1 for cell in view.cells.values())
     compared = any(cell.difference is not None for cell in view.cells.values())
     content, band = "accuracy", "none"
@@ -108,7 +108,7 @@ def plot(view: EvaluationView, name: str, *, key: str) -> Look:
             content = st.segmented_control(
                 "Plot",
                 list(PLOTS),
-                default="accuracy",
+                default=first,
                 format_func=PLOTS.__getitem__,
                 required=True,
                 key=f"{key}_content",

@@ -264,10 +264,10 @@ def show(
         )
     view = share_view(axis, trials, float(ratio), methods=asked["methods"], shares=asked[axis.field])
     name = evaluation_result.file_name(f"{whose}-r{100 * float(ratio):g}", view)
-    evaluation_result.sentence(view, key=key)
     if trend := trend_sentence(view):
-        st.markdown(literal(trend, 400))
-    look = evaluation_result.plot(view, name, key=key)
+        st.markdown(f"#### {literal(trend, 400)}")
+    evaluation_result.sentence(view, key=key)
+    look = evaluation_result.plot(view, name, first="difference" if axis is POOL_SIZE else "accuracy", key=key)
     evaluation_result.table(view, None, key=key)
     stage_table(axis, stages, trials)
     evaluation_result.downloads(name, view, trials, None, look=look, key=key)
