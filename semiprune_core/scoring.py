@@ -14,7 +14,7 @@ from semiprune_core.pool import Pool
 from semiprune_core.progress import Progress
 from semiprune_core.records import FloatArray
 from semiprune_core.results import ScoreRun, TrajectoryRun, latest_scores, write_scores
-from semiprune_core.scores import ScoreSettings, ScoreTable, compute_scores
+from semiprune_core.scores import SCORES, ScoreSettings, ScoreTable, compute_scores
 from semiprune_core.selection.defaults import SCORED_EPOCHS
 from semiprune_core.workspace import Project
 
@@ -104,8 +104,8 @@ def with_settings(
 def rescored(
     table: ScoreTable, runs: Sequence[TrajectoryRun], settings: ScoreSettings, n_epochs: int | None = None
 ) -> ScoreTable:
-    """``table`` with DUAL, mean and deviation anew for another T, window or gamma; nothing is saved."""
-    names = [name for name in ("dual", "mean_prob", "variability") if name in table.columns]
+    """``table`` with those scores anew that depend on what differs in ``settings``; nothing is saved."""
+    names = [name for name in table.columns if name in SCORES and settings.knobs(name) != table.settings.knobs(name)]
     fresh = mean_table([compute_scores(run.trajectory(n_epochs), settings=settings, names=names) for run in runs])
     return ScoreTable({**table.columns, **fresh.columns}, settings, table.n_images)
 

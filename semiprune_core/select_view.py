@@ -102,7 +102,7 @@ class Preview:
 
 
 def scored_for(view: ScoreView, request: CoresetRequest) -> ScoreTable:
-    """The view's scores, with DUAL, mean and deviation anew where the request wants another T or gamma."""
+    """The view's scores, anew where the request wants another T or gamma for them."""
     settings = view.table.settings.replace(**request.score_changes)
     return view.table if settings == view.table.settings else _rescored(view, settings)
 

@@ -8,8 +8,8 @@ from semiprune_core.errors import InvalidSettingError, SemiPruneError
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.review import correct_label
 from semiprune_core.results import latest_scores, made_from
-from semiprune_core.scores import compute_scores
-from semiprune_core.scoring import default_score_settings, trajectories_of, with_settings
+from semiprune_core.scores import SCORES, ScoreTable, compute_scores
+from semiprune_core.scoring import default_score_settings, rescored, trajectories_of, with_settings
 from tests.scored_projects import add_pseudo, make_scored
 
 
@@ -37,6 +37,35 @@ def test_another_setting_is_another_artifact_and_the_same_one_is_found_again(pro
     assert with_settings(project, other, dual_epochs=12).artifact.id == first.artifact.id
     assert with_settings(project, first).artifact.id == first.artifact.id
     assert len(project.artifacts("scores")) == 2
+
+
+@pytest.mark.parametrize(
+    "changes, anew",
+    [
+        ({"dual_epochs": 11}, {"dual", "mean_prob", "variability"}),
+        ({"gamma": 0.5}, {"dual"}),
+        ({"window": 4}, {"dual", "dynamic_uncertainty"}),
+        ({}, set()),
+    ],
+)
+def test_scoring_anew_equals_scoring_from_scratch(project, changes, anew):
+    scores = latest_scores(project)
+    table, runs = scores.table(), trajectories_of(project, scores)
+    settings = table.settings.replace(**changes)
+    found = rescored(table, runs, settings)
+    wanted = with_settings(project, scores, **changes).table()
+    assert {name for name in SCORES if not np.array_equal(found[name], table[name])} == anew
+    for name in SCORES:
+        np.testing.assert_array_equal(found[name], wanted[name])
+
+
+def test_scores_of_an_earlier_version_are_scored_anew_as_far_as_they_go(project):
+    scores = latest_scores(project)
+    table = scores.table()
+    few = {name: values for name, values in table.columns.items() if name != "dynamic_uncertainty"}
+    old = ScoreTable({**few, "gone": table["aum"]}, table.settings, table.n_images)  # by a file that is no more
+    found = rescored(old, trajectories_of(project, scores), table.settings.replace(window=4))
+    assert set(found.columns) == {*few, "gone"} and (found["dual"] != table["dual"]).any()
 
 
 def test_more_epochs_than_there_are_is_refused(project):

@@ -27,7 +27,13 @@ from semiprune_core.scores import SCORES
 from semiprune_core.workspace import Project
 
 ANNOTATOR = "annotator"
-SHORT = {"mean_prob": "mean", "variability": "deviation", "forgetting": "forgotten", "entropy": "entropy"}
+SHORT = {
+    "mean_prob": "mean",
+    "variability": "deviation",
+    "dynamic_uncertainty": "uncertainty",
+    "forgetting": "forgotten",
+    "entropy": "entropy",
+}
 
 
 def view(project: Project, scores: ScoreRun) -> ScoreView:

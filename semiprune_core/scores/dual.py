@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from semiprune_core.checks import check_range
-from semiprune_core.errors import InvalidSettingError
 from semiprune_core.records import FloatArray, Trajectory
 from semiprune_core.scores.base import HARDER, SCORES, finite_scores, mean_over_epochs, scored_epochs
-from semiprune_core.scores.windows import sliding_moments
-
-COLUMNS = 256  # images at a time: the windows of 256 images over 200 epochs stay in the processor's cache
+from semiprune_core.scores.windows import COLUMNS, check_window, sliding_moments
 
 
 @SCORES.register(
@@ -33,13 +30,8 @@ def dual(trajectory: Trajectory, *, n_epochs: int | None = None, window: int = 1
     [0.25, 0.0]
     """
     n_epochs = scored_epochs(trajectory, n_epochs)
-    check_range("window", window, low=2)
+    check_window("DUAL", window, n_epochs)
     check_range("gamma", gamma, low=0, high=1, low_open=True)
-    if window > n_epochs:
-        raise InvalidSettingError(
-            f"DUAL looks at windows of {window} epochs, but only {n_epochs} are scored. "
-            f"Set the window to {n_epochs} or less, or score (and train) at least {window} epochs."
-        )
     scores = np.empty(trajectory.n_images, dtype=np.float64)
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused below, in words
         for start in range(0, len(scores), COLUMNS):

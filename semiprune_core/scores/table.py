@@ -23,7 +23,8 @@ class ScoreSettings(Settings):
     """What the scores need to know. ``None`` means all epochs.
 
     ``aum_epochs`` is T of AUM and forgetting; ``dual_epochs`` is T of DUAL and of the mean probability and variability
-    beside it; ``window`` is J, ``gamma`` the exponent on DUAL's deviation; ``el2n_epochs`` the early epochs of EL2N.
+    beside it; ``window`` is J of DUAL and of dynamic uncertainty (which looks at the whole run), ``gamma`` the exponent
+    on DUAL's deviation; ``el2n_epochs`` the early epochs of EL2N.
     """
 
     aum_epochs: int | None = None

@@ -14,9 +14,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiprune_core.checks import check_range
+from semiprune_core.errors import InvalidSettingError
 from semiprune_core.records import FloatArray
 
+COLUMNS = 256  # images at a time: the windows of 256 images over 200 epochs stay in the processor's cache
 Windows = tuple[FloatArray, FloatArray]
+
+
+def check_window(title: str, window: int, n_epochs: int) -> None:
+    """Refuse windows that are longer than the ``n_epochs`` a score looks at."""
+    check_range("window", window, low=2)
+    if window > n_epochs:
+        raise InvalidSettingError(
+            f"{title} looks at windows of {window} epochs, but only {n_epochs} are scored. "
+            f"Set the window to {n_epochs} or less, or score (and train) at least {window} epochs."
+        )
 
 
 def sliding_moments(values: FloatArray, window: int) -> Windows:

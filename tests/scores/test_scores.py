@@ -12,6 +12,7 @@ from semiprune_core.records import Trajectory
 from semiprune_core.scores import SCORES, ScoreSettings, available_scores, compute_scores
 from semiprune_core.scores.aum import aum
 from semiprune_core.scores.dual import dual
+from semiprune_core.scores.dynamic_uncertainty import dynamic_uncertainty
 from semiprune_core.scores.el2n import el2n
 from semiprune_core.scores.entropy import entropy
 from semiprune_core.scores.forgetting import forgetting
@@ -68,6 +69,12 @@ def slow_dual(probs, label, n_epochs, window=10, gamma=1.0):
     return total / (n_epochs - window + 1)
 
 
+def slow_dynamic_uncertainty(probs, label, n_epochs, window=10):
+    """U = mean of U_k over the whole training; U_k^2 = sum of (p - mean)^2 over J epochs / (J - 1)."""
+    p = [float(row[label]) for row in probs]
+    return statistics.fmean(statistics.stdev(p[k : k + window]) for k in range(len(p) - window + 1))
+
+
 def slow_el2n(probs, label, n_epochs):
     lengths = [math.sqrt(sum((p[c] - (c == label)) ** 2 for c in range(len(p)))) for p in probs[: min(10, n_epochs)]]
     return statistics.fmean(lengths)
@@ -95,6 +102,7 @@ def slow_entropy(probs, label, n_epochs):
 TWINS = {
     "aum": slow_aum,
     "dual": slow_dual,
+    "dynamic_uncertainty": slow_dynamic_uncertainty,
     "el2n": slow_el2n,
     "entropy": slow_entropy,
     "forgetting": slow_forgetting,
@@ -235,6 +243,28 @@ def test_dual_keeps_its_digits_next_to_0_and_1(middle, size):
     prob = np.abs(middle - size * rng.random((60, 20))).astype(np.float32)
     expected = [slow_dual(prob[:, i, None].astype(np.float64), 0, 60) for i in range(20)]
     np.testing.assert_allclose(dual(trajectory_of(prob, kind=np.float32)), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("window", [2, 5, 10, 23, 24])
+def test_dynamic_uncertainty_takes_every_window_of_the_whole_run(window):
+    trajectory, probs, labels = softmax_run(kind=np.float64)
+    expected = [slow_dynamic_uncertainty(probs[:, i], label, 24, window) for i, label in enumerate(labels)]
+    np.testing.assert_allclose(dynamic_uncertainty(trajectory, window=window), expected, rtol=1e-10)
+    table = compute_scores(trajectory, settings=ScoreSettings(aum_epochs=1, dual_epochs=window, window=window))
+    np.testing.assert_allclose(table["dynamic_uncertainty"], expected, rtol=1e-10)  # T of others is not its own
+
+
+def test_dynamic_uncertainty_divides_by_j_minus_one_and_asks_not_how_likely_the_label_was():
+    prob = np.array([[0.0, 0.9, 0.3], [0.1, 1.0, 0.3]])
+    assert dynamic_uncertainty(trajectory_of(prob), window=2) == pytest.approx([0.1 * math.sqrt(0.5)] * 2 + [0])
+    assert dynamic_uncertainty(trajectory_of(prob), window=2)[2] == 0
+
+
+def test_dynamic_uncertainty_says_what_to_do_when_the_window_is_longer_than_the_run():
+    with pytest.raises(InvalidSettingError, match="Dynamic uncertainty looks at windows of 10 epochs, but only 6 are"):
+        dynamic_uncertainty(trajectory_of(np.full((6, 2), 0.5)))
+    with pytest.raises(InvalidSettingError, match="window"):
+        dynamic_uncertainty(trajectory_of(np.full((6, 2), 0.5)), window=1)
 
 
 @pytest.mark.parametrize("window", [2, 3, 4, 5, 7, 8, 10, 15, 16, 30])
