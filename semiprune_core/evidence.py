@@ -17,7 +17,7 @@ from semiprune_core.coresets import evidence_of
 from semiprune_core.evidence_store import EvidenceRun, newest_evidence
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.settled import LabelsSnapshot
-from semiprune_core.methods import METHODS
+from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.progress import Progress
 from semiprune_core.records import Evidence
 from semiprune_core.registry import Registry
@@ -72,9 +72,13 @@ def keeper(method: str) -> Callable[[EvidenceRequest], EvidenceRun] | None:
 
 
 def evidence_at_hand(project: Project) -> dict[str, EvidenceRun]:
-    """The baselines that can be chosen by at once: their evidence for the present pool, the newest of each."""
+    """The baselines that can be chosen by at once: their evidence for the present pool, the newest of each.
+
+    Evidence of an earlier version that lacks a score which the method needs by now is as good as none.
+    """
     newest = newest_evidence(project, project.pool())
-    return {name: newest[METHODS[name].evidence] for name in METHODS if METHODS[name].evidence in newest}
+    found = {name: newest[METHODS[name].evidence] for name in METHODS if METHODS[name].evidence in newest}
+    return {name: one for name, one in found.items() if set(needs_of(name)) <= set(one.names)}
 
 
 @PROVIDERS.register("none", title="Nothing", about="The pool alone.")

@@ -279,6 +279,9 @@ def self_features(request: EvidenceRequest, settings: SelfClusterSettings) -> Ev
 
 # --- scores carried on from the labeled subset ---------------------------------------------------------------------
 
+CHOSEN_BY = "dynamic_uncertainty"
+"""The score whose highest values score extrapolation keeps; how it is carried on is tuned by it alone."""
+
 
 def extrapolated(
     request: EvidenceRequest,
@@ -287,7 +290,10 @@ def extrapolated(
     carry: Callable[[np.ndarray, IntArray, Mapping[str, FloatArray], IntArray, int], dict[str, FloatArray]],
     own: Mapping[str, Any],
 ) -> EvidenceRun:
-    """Score the labeled images by a dynamics run on them alone, and ``carry`` the scores to all others."""
+    """Score the labeled images by a dynamics run on them alone, and ``carry`` the scores to all others.
+
+    The settings name the score it is tuned by, so that evidence that was tuned by another is not found.
+    """
     project, pool = request.project, request.project.pool()
     snapshot = request.snapshot()
     labels = labels_on_pool(snapshot, pool).learned
@@ -314,7 +320,7 @@ def extrapolated(
         facts = {"n_epochs": run.n_epochs, "encoder": chosen_encoder(settings), "n_labeled": len(places)}
         return ScoreTable(found, table.settings, len(pool)), None, facts
 
-    said = {"provider": provider, **own, "scores": scoring.to_json()}
+    said = {"provider": provider, **own, "chosen_by": CHOSEN_BY, "scores": scoring.to_json()}
     inputs = {"pool": pool.hash, "dynamics": run.artifact.hash, "features": source.artifact.hash}
     return keep_scores(request, said, inputs, make)
 
@@ -336,7 +342,7 @@ def knn_scores(request: EvidenceRequest) -> EvidenceRun:
         from semiprune_core.baselines.extrapolate import choose_k, extrapolate_knn
 
         rng = np.random.default_rng(request.seed)
-        k = settings.n_neighbours or choose_k(values[places], known["dual"], rng=rng)
+        k = settings.n_neighbours or choose_k(values[places], known[CHOSEN_BY], rng=rng)
         return extrapolate_knn(values, places, known, k=k, progress=request.progress)
 
     return extrapolated(request, "knn_scores", settings, carry, {"n_neighbours": settings.n_neighbours})

@@ -9,7 +9,9 @@ import torch
 from safetensors.torch import save_file
 from torchvision.models import resnet18
 
+from semiprune_core.baselines import extrapolate
 from semiprune_core.baselines.features import feature_settings
+from semiprune_core.baselines.providers import CHOSEN_BY
 from semiprune_core.baselines.settings import EncoderSettings
 from semiprune_core.cli import main
 from semiprune_core.coresets import CoresetRequest, build_coreset, more_ratios, own_evidence
@@ -22,6 +24,7 @@ from semiprune_core.evidence import (
     keeper,
     kept_for,
 )
+from semiprune_core.evidence_store import opened, write_evidence
 from semiprune_core.exporting import export_csv
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.learning import supervised_run
@@ -32,6 +35,7 @@ from semiprune_core.pool import PoolSettings
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.results import latest_scores
 from semiprune_core.score_view import open_view
+from semiprune_core.scores import ScoreTable
 from semiprune_core.select_view import preview
 from semiprune_core.selection import Basis
 from semiprune_core.sources.base import SourceSpec
@@ -227,6 +231,50 @@ def test_extrapolation_keeps_the_scores_of_the_labeled_images_and_follows_new_la
     assert evidence.labels is None and evidence.human_mask.sum() == 32  # no model was trained here
     label_share(project, 0.1, seed=5)
     assert kept_for("extrapolation_knn", request(project)).artifact.id != kept.artifact.id
+
+
+def test_the_number_of_neighbours_is_chosen_for_the_score_that_is_chosen_by(workspace, tmp_path, monkeypatch):
+    assert {METHODS[name].score for name in ("extrapolation_knn", "extrapolation_gnn")} == {CHOSEN_BY}
+    tried = []
+    choose = extrapolate.choose_k
+    monkeypatch.setattr(
+        extrapolate, "choose_k", lambda *given, **more: tried.append(given[1]) or choose(*given, **more)
+    )
+    project = make_pool(workspace, tmp_path, n=80)
+    label_share(project, 0.4)
+    kept = kept_for("extrapolation_knn", request(project))
+    dynamics = next(one for one in project.artifacts("evidence") if one.settings["provider"] == "dynamics")
+    np.testing.assert_array_equal(tried[0], kept.table()[CHOSEN_BY][np.load(dynamics.path("places.npy"))])
+
+
+def as_kept_before(project, kept):
+    """Score extrapolation's evidence in place of ``kept``, as it was when it was by DUAL: without the newer score."""
+    artifact, table = kept.artifact, kept.table()
+    columns = {name: np.array(values) for name, values in table.columns.items() if name != CHOSEN_BY}
+    settings = {name: value for name, value in artifact.settings.items() if name != "chosen_by"}
+    shutil.rmtree(artifact.folder)
+    with project.draft("evidence", settings=settings, inputs=artifact.inputs, seed=artifact.manifest["seed"]) as draft:
+        write_evidence(draft, project.pool(), ScoreTable(columns, table.settings, table.n_images))
+        draft.facts.update(n_epochs=kept.n_epochs)
+    return opened(draft)
+
+
+@pytest.mark.parametrize("method", ["extrapolation_knn", "extrapolation_gnn"])
+def test_evidence_of_an_earlier_version_serves_its_coresets_and_is_made_anew_for_others(method, project):
+    old = as_kept_before(project, kept_for(method, request(project)))
+    asked = CoresetRequest(method=method, pruning_ratio=0.5)
+    by_dual = build_coreset(project, CoresetRequest(method=method, pruning_ratio=0.5, score="dual"), kept=old)
+    assert by_dual.artifact.settings["knobs"]["score"] == "dual"
+    assert first_difference(verify(export_csv(project, by_dual).kept, Collected())) is None
+
+    assert method not in evidence_at_hand(project)
+    progress = Collected()
+    kept = own_evidence(project, asked, progress, settings=QUICK)
+    assert kept.artifact.id != old.artifact.id and CHOSEN_BY in kept.names
+    assert not [one for one in progress.reports if one.get("stage") == "training"], "the scoring run is found again"
+    assert evidence_at_hand(project)[method].artifact.id == kept.artifact.id
+    chosen = build_coreset(project, asked).coreset().indices
+    assert kept.table()[CHOSEN_BY][chosen].min() >= np.delete(kept.table()[CHOSEN_BY], chosen).max()
 
 
 def test_the_scorer_of_a_tenth_is_trained_like_a_coreset_of_that_size(workspace, tmp_path):

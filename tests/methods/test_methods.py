@@ -36,9 +36,9 @@ def test_methods_by_features_keep_the_highest_of_their_own_score(name, score, ev
 
 
 @pytest.mark.parametrize("name", ["extrapolation_knn", "extrapolation_gnn"])
-def test_extrapolation_keeps_the_highest_dual(name, evidence):
+def test_extrapolation_keeps_the_highest_dynamic_uncertainty(name, evidence):
     kept = select_coreset(evidence, name, pruning_ratio=0.75, seed=0).indices
-    assert kept.tolist() == np.argsort(-evidence.scores["dual"])[:20].tolist()
+    assert kept.tolist() == np.argsort(-evidence.scores["dynamic_uncertainty"])[:20].tolist()
 
 
 @pytest.mark.parametrize("baseline, own", [("elfs", "semi_aum_cutoff"), ("fully_supervised", "semi_dual_beta")])
