@@ -5,9 +5,10 @@ is its features beside the one-hot label of those that were labeled. Graph convo
 
     H' = relu(D^-1/2 (A + I) D^-1/2 H W + b)
 
-learn the known scores by squared error; a tenth of the known images is held out, and the epoch with the lowest error
-on them counts. The images whose scores are wanted have no label, so held-out images are judged without theirs, and in
-each epoch a random share ``blank`` of the learned ones goes without: no node may rely on its own label.
+learn the known scores by squared error; a tenth of the known images is held out, and the epoch counts that has the
+lowest error on them in the score that is chosen by. The images whose scores are wanted have no label, so held-out
+images are judged without theirs, and in each epoch a random share ``blank`` of the learned ones goes without: no node
+may rely on its own label.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ def extrapolate_graph(
     labels: IntArray,
     *,
     n_classes: int,
+    judged_by: str,
     settings: GraphSettings,
     seed: int,
     progress: Progress,
@@ -74,7 +76,8 @@ def extrapolate_graph(
 ) -> dict[str, FloatArray]:
     """Scores (N,) of all images with features ``values`` (N, D), from ``known`` scores (M,) at ``known_idx`` (M,).
 
-    ``labels`` (M,) are those of the known images. Known scores stay as they are.
+    ``labels`` (M,) are those of the known images. Known scores stay as they are. All are learned together; which epoch
+    counts is decided by the score ``judged_by``, the one whose order matters.
     """
     n, on = len(values), choose_device(device)
     rows = np.asarray(values, dtype=np.float32)
@@ -84,7 +87,7 @@ def extrapolate_graph(
     rows = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6)
     bare = torch.from_numpy(np.concatenate([np.zeros((n, n_classes), np.float32), rows], axis=1)).to(on)
 
-    wanted = np.stack([np.asarray(column, dtype=np.float64) for column in known.values()], axis=1)  # (M, S)
+    wanted = np.stack([np.asarray(scores, dtype=np.float64) for scores in known.values()], axis=1)  # (M, S)
     mean, scale = wanted.mean(axis=0), np.maximum(wanted.std(axis=0), 1e-12)
     target = torch.from_numpy(((wanted - mean) / scale).astype(np.float32)).to(on)
     order = sampling.numpy_rng(seed, sampling.SPLIT).permutation(len(known_idx))
@@ -99,7 +102,7 @@ def extrapolate_graph(
         return inputs
 
     in_use, judged = with_labels(torch.arange(len(order))), held if n_held else learned
-    in_judgement = with_labels(learned)
+    in_judgement, column = with_labels(learned), list(known).index(judged_by)
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0]))
@@ -117,16 +120,17 @@ def extrapolate_graph(
             optimizer.step()
             net.eval()
             with torch.no_grad():
-                error = float(F.mse_loss(net(in_judgement, graph)[place[judged]], target[judged]))
+                answer = net(in_judgement, graph)[place[judged], column]
+                error = float(F.mse_loss(answer, target[judged, column]))
                 if error < lowest:
                     lowest, best = error, net(in_use, graph).cpu().numpy().astype(np.float64)
             progress.report(
                 epoch + 1, settings.epochs, unit="epochs", stage="graph", loss=round(float(loss.detach()), 4)
             )
     found = {}
-    for number, (name, column) in enumerate(known.items()):
+    for number, (name, scores) in enumerate(known.items()):
         found[name] = best[:, number] * scale[number] + mean[number]
-        found[name][known_idx] = column
+        found[name][known_idx] = scores
     return found
 
 

@@ -363,6 +363,7 @@ def graph_scores(request: EvidenceRequest) -> EvidenceRun:
             known,
             labels,
             n_classes=n_classes,
+            judged_by=CHOSEN_BY,
             settings=settings,
             seed=request.seed,
             progress=request.progress,

@@ -250,9 +250,9 @@ class ExtrapolationSettings(EncoderSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSettings(ExtrapolationSettings):
-    """A graph network of ``hidden`` layers over the graph of ``n_neighbours``; the epoch with the lowest error on a
-    tenth of the labeled images counts. ``blank`` is the share of learned images that go without their label in an
-    epoch."""
+    """A graph network of ``hidden`` layers over the graph of ``n_neighbours``; the epoch with the lowest error in
+    dynamic uncertainty on a tenth of the labeled images counts. ``blank`` is the share of learned images that go
+    without their label in an epoch."""
 
     n_neighbours: int = 10
     hidden: tuple[int, ...] = (512, 256)

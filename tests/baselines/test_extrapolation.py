@@ -90,29 +90,23 @@ def test_a_graph_network_learns_that_one_side_is_harder():
     values = rng.normal(0, 0.2, (80, 3)) + side[:, None]
     known_idx = rng.permutation(80)[:24]
     known = {"dual": 0.1 + 0.3 * side[known_idx] + rng.normal(0, 0.01, 24), "aum": -side[known_idx].astype(float)}
-    settings = GraphSettings(n_neighbours=5, hidden=(16,), epochs=60)
+    settings = {
+        "n_classes": 2,
+        "judged_by": "dual",
+        "settings": GraphSettings(n_neighbours=5, hidden=(16,), epochs=60),
+        "seed": 0,
+    }
 
-    def run(seed):
-        return graph.extrapolate_graph(
-            values, known_idx, known, side[known_idx], n_classes=2, settings=settings, seed=seed, progress=Collected()
-        )
+    def run(progress):
+        return graph.extrapolate_graph(values, known_idx, known, side[known_idx], **settings, progress=progress)
 
-    found = run(0)
+    found = run(Collected())
     rest = np.setdiff1d(np.arange(80), known_idx)
     assert found["dual"][rest][side[rest] == 1].min() > found["dual"][rest][side[rest] == 0].max()
     np.testing.assert_array_equal(found["aum"][known_idx], known["aum"])
-    np.testing.assert_array_equal(found["dual"], run(0)["dual"])
+    np.testing.assert_array_equal(found["dual"], run(Collected())["dual"])
     with pytest.raises(Stopped):
-        graph.extrapolate_graph(
-            values,
-            known_idx,
-            known,
-            side[known_idx],
-            n_classes=2,
-            settings=settings,
-            seed=0,
-            progress=Collected(3),
-        )
+        run(Collected(3))
 
 
 def sides(n=80, n_known=40):
@@ -124,24 +118,31 @@ def sides(n=80, n_known=40):
     return values, known_idx, {"dual": 0.3 * side[known_idx] + rng.normal(0, 0.05, n_known)}, side[known_idx]
 
 
-def watched(monkeypatch, labels, *, seed=0):
-    """What the graph network saw and answered: a list of (training, one-hot labels (N, 2), answers (N,))."""
-    values, known_idx, known, _ = sides()
+def watched(monkeypatch, labels, *, known=None, judged_by="dual", epochs=8, lr=0.01):
+    """What the graph network saw and answered: a list of (training, one-hot labels (N, 2), answers (N, S))."""
+    values, known_idx, usual, _ = sides()
     seen = []
     forward = graph.GraphNet.forward
 
     def watch(net, x, edges):
         out = forward(net, x, edges)
-        seen.append((net.training, x[:, :2].numpy().copy(), out.detach().numpy()[:, 0].copy()))
+        seen.append((net.training, x[:, :2].numpy().copy(), out.detach().numpy().copy()))
         return out
 
     monkeypatch.setattr(graph.GraphNet, "forward", watch)
-    settings = GraphSettings(n_neighbours=5, hidden=(16,), epochs=8)
     found = graph.extrapolate_graph(
-        values, known_idx, known, labels, n_classes=2, settings=settings, seed=seed, progress=Collected()
+        values,
+        known_idx,
+        known or usual,
+        labels,
+        n_classes=2,
+        judged_by=judged_by,
+        settings=GraphSettings(n_neighbours=5, hidden=(16,), epochs=epochs, lr=lr),
+        seed=0,
+        progress=Collected(),
     )
     monkeypatch.setattr(graph.GraphNet, "forward", forward)
-    return seen, found["dual"]
+    return seen, found
 
 
 def judgements(seen):
@@ -172,7 +173,7 @@ def test_half_of_the_learned_images_go_without_their_label_in_each_epoch(monkeyp
     for one_hot in shown:
         assert (one_hot <= right).all() and 8 <= one_hot.sum() <= 28  # of 36
     assert len({one_hot.tobytes() for one_hot in shown}) == 8, "each epoch leaves out others"
-    np.testing.assert_array_equal(found, watched(monkeypatch, labels)[1])
+    np.testing.assert_array_equal(found["dual"], watched(monkeypatch, labels)[1]["dual"])
 
 
 def test_every_label_that_is_known_serves_the_answer(monkeypatch):
@@ -183,4 +184,26 @@ def test_every_label_that_is_known_serves_the_answer(monkeypatch):
     rest = np.setdiff1d(np.arange(80), known_idx)
     _, _, known, _ = sides()
     scale, mean = known["dual"].std(), known["dual"].mean()
-    np.testing.assert_allclose(found[rest], last[-1][1][rest] * scale + mean, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(found["dual"][rest], last[-1][1][rest, 0] * scale + mean, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("judged_by", ["dual", "aum"])
+def test_the_epoch_counts_that_carries_the_score_chosen_by_best(judged_by, monkeypatch):
+    _, known_idx, known, labels = sides()
+    known["aum"] = np.random.default_rng(1).normal(size=40)  # chance: learning it makes held-out errors larger
+    seen, found = watched(monkeypatch, labels, known=known, judged_by=judged_by, epochs=40, lr=0.05)
+    wanted = np.stack(list(known.values()), axis=1)
+    mean, scale = wanted.mean(axis=0), wanted.std(axis=0)
+    held = sampling.numpy_rng(0, sampling.SPLIT).permutation(40)[:4]
+    apart = np.array([answers[known_idx[held]] - ((wanted - mean) / scale)[held] for _, _, answers in judgements(seen)])
+    errors = (apart**2).mean(axis=1)  # (epochs, scores)
+    best_of_each = errors.argmin(axis=0).tolist()
+    assert len({*best_of_each, 39}) == 3, "another epoch for each score, and not the last"
+    best = best_of_each[list(known).index(judged_by)]
+
+    judged = [place for place, before in enumerate(seen) if before[0]][best] + 1
+    training, shown, answers = seen[judged + 1]
+    assert not training and shown.sum() == 40
+    rest = np.setdiff1d(np.arange(80), known_idx)
+    for number, name in enumerate(known):  # all scores from that epoch
+        np.testing.assert_allclose(found[name][rest], answers[rest, number] * scale[number] + mean[number], rtol=1e-5)
