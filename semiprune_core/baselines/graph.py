@@ -44,20 +44,33 @@ def normalised_graph(places: IntArray, weights: FloatArray) -> sp.csr_array:
     return (sp.diags_array(root) @ both @ sp.diags_array(root)).tocsr()
 
 
+Shown = tuple[Tensor, Tensor]
+"""Nodes (L,) whose label the network sees, and those labels (L,)."""
+
+
 class GraphNet(nn.Module):
-    """Graph convolutions of the given widths; dropout and ReLU between them."""
+    """Graph convolutions of the given widths; dropout and ReLU between them.
+
+    An input is a one-hot label (C) beside features (D). The label's half of the first product is a column of the
+    weights, so it is added where a label is shown, and (N, C) zeros and ones are never made.
+    """
 
     def __init__(self, widths: tuple[int, ...], dropout: float) -> None:
         super().__init__()
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
         self.dropout = dropout
 
-    def forward(self, x: Tensor, graph: Tensor) -> Tensor:
-        """(N, D) inputs and the (N, N) sparse graph to (N, S)."""
+    def forward(self, x: Tensor, shown: Shown, graph: Tensor) -> Tensor:
+        """Features (N, D), labels of some nodes, and the (N, N) sparse graph to (N, S)."""
+        nodes, labels = shown
         for number, layer in enumerate(self.layers):
-            x = graph @ F.linear(x, layer.weight) + layer.bias
+            n_classes = layer.in_features - x.shape[1]  # 0 behind the first layer
+            product = F.linear(x, layer.weight[:, n_classes:])
+            if number == 0:
+                product.index_add_(0, nodes, layer.weight[:, labels].T)
+            x = (graph @ product).add_(layer.bias)
             if number < len(self.layers) - 1:
-                x = F.dropout(F.relu(x), self.dropout, self.training)
+                x = F.dropout(x.relu_(), self.dropout, self.training)
         return x
 
 
@@ -84,8 +97,10 @@ def extrapolate_graph(
     k = min(settings.n_neighbours, n - 1)
     places, apart = nearest(rows, rows, k, itself=False, progress=progress)
     graph = as_torch(normalised_graph(places, np.sqrt(closeness(apart)))).to(on)
-    rows = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6)
-    bare = torch.from_numpy(np.concatenate([np.zeros((n, n_classes), np.float32), rows], axis=1)).to(on)
+    spread = np.maximum(rows.std(axis=0), 1e-6)
+    rows = rows - rows.mean(axis=0)
+    rows /= spread  # one (N, D) input: the features as they came are not needed any more
+    x = torch.from_numpy(rows).to(on)
 
     wanted = np.stack([np.asarray(scores, dtype=np.float64) for scores in known.values()], axis=1)  # (M, S)
     mean, scale = wanted.mean(axis=0), np.maximum(wanted.std(axis=0), 1e-12)
@@ -93,20 +108,18 @@ def extrapolate_graph(
     order = sampling.numpy_rng(seed, sampling.SPLIT).permutation(len(known_idx))
     n_held = max(1, round(HELD_OUT * len(order))) if len(order) > 1 else 0
     held, learned = (torch.from_numpy(part) for part in (order[:n_held], order[n_held:]))
-    place, own = (torch.from_numpy(np.array(one)).long() for one in (known_idx, labels))  # copies: files are read-only
+    place, own = (torch.from_numpy(np.array(one)).long().to(on) for one in (known_idx, labels))  # files are read-only
 
-    def with_labels(of: Tensor) -> Tensor:
-        """The inputs (N, C + D) in which the known images ``of`` have their one-hot label, and no others."""
-        inputs = bare.clone()
-        inputs[place[of], own[of]] = 1
-        return inputs
+    def with_labels(of: Tensor) -> Shown:
+        """The known images ``of`` show their label, and no others."""
+        return place[of], own[of]
 
     in_use, judged = with_labels(torch.arange(len(order))), held if n_held else learned
     in_judgement, column = with_labels(learned), list(known).index(judged_by)
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0]))
-        net = GraphNet((bare.shape[1], *settings.hidden, target.shape[1]), settings.dropout).to(on)
+        net = GraphNet((n_classes + x.shape[1], *settings.hidden, target.shape[1]), settings.dropout).to(on)
         optimizer = torch.optim.Adam(net.parameters(), lr=settings.lr)
         lowest, best = np.inf, np.zeros((n, target.shape[1]))
         for epoch in range(settings.epochs):
@@ -114,16 +127,17 @@ def extrapolate_graph(
                 raise Stopped
             net.train()
             draw = torch.rand(len(learned), generator=sampling.torch_rng(seed, sampling.LABELED, epoch))
-            loss = F.mse_loss(net(with_labels(learned[draw >= settings.blank]), graph)[place[learned]], target[learned])
+            answer = net(x, with_labels(learned[draw >= settings.blank]), graph)
+            loss = F.mse_loss(answer[place[learned]], target[learned])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
             net.eval()
             with torch.no_grad():
-                answer = net(in_judgement, graph)[place[judged], column]
+                answer = net(x, in_judgement, graph)[place[judged], column]
                 error = float(F.mse_loss(answer, target[judged, column]))
                 if error < lowest:
-                    lowest, best = error, net(in_use, graph).cpu().numpy().astype(np.float64)
+                    lowest, best = error, net(x, in_use, graph).cpu().numpy().astype(np.float64)
             progress.report(
                 epoch + 1, settings.epochs, unit="epochs", stage="graph", loss=round(float(loss.detach()), 4)
             )

@@ -55,6 +55,10 @@ def test_the_number_of_neighbours_is_the_one_that_carries_known_scores_best():
     assert choose_k(line, np.ones(200), rng=rng) == 3, "constant scores tell nothing"
 
 
+NOTHING = (torch.empty(0, dtype=torch.long), torch.empty(0, dtype=torch.long))
+"""No node shows its label."""
+
+
 def dense_graph(places, weights):
     """D^-1/2 (A + I) D^-1/2, cell by cell."""
     n = len(places)
@@ -77,11 +81,65 @@ def test_a_graph_convolution_equals_its_dense_twin():
     net = graph.GraphNet((4, 5, 2), dropout=0.5).eval()
     x = rng.normal(size=(9, 4)).astype(np.float32)
     with torch.no_grad():
-        found = net(torch.from_numpy(x), graph.as_torch(sparse)).numpy()
+        found = net(torch.from_numpy(x), NOTHING, graph.as_torch(sparse)).numpy()
     first, second = (layer for layer in net.layers)
     hidden = np.maximum(dense @ x @ first.weight.detach().numpy().T + first.bias.detach().numpy(), 0)
     wanted = dense @ hidden @ second.weight.detach().numpy().T + second.bias.detach().numpy()
     np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_shown", [0, 1, 5, 9])
+@pytest.mark.parametrize("hidden", [(), (6,), (6, 5)])
+def test_labels_shown_by_number_equal_one_hot_inputs(n_shown, hidden):
+    """The twin has what the network does without: a matrix (N, C + D) with a one-hot label beside the features."""
+    rng = np.random.default_rng(0)
+    places = np.array([rng.permutation([j for j in range(9) if j != i])[:3] for i in range(9)])
+    edges = torch.from_numpy(dense_graph(places, rng.random((9, 3))))
+    x, wanted = (torch.from_numpy(rng.normal(size=shape)) for shape in ((9, 4), (9, 2)))
+    nodes, labels = torch.from_numpy(rng.permutation(9)[:n_shown]), torch.from_numpy(rng.integers(0, 3, n_shown))
+    net = graph.GraphNet((3 + 4, *hidden, 2), dropout=0.0).double()
+
+    def twin():
+        one_hot = torch.zeros(9, 3, dtype=torch.float64)
+        one_hot[nodes, labels] = 1
+        out = torch.cat([one_hot, x], dim=1)
+        for number, layer in enumerate(net.layers):
+            out = edges @ (out @ layer.weight.T) + layer.bias
+            out = torch.relu(out) if number < len(hidden) else out
+        return out
+
+    answers, gradients = [], []
+    for out in (net(x, (nodes, labels), edges.to_sparse()), twin()):
+        answers.append(out.detach().numpy().copy())
+        gradients.append(torch.autograd.grad(((out - wanted) ** 2).mean(), list(net.parameters())))
+    np.testing.assert_allclose(answers[0], answers[1], atol=1e-12)
+    for mine, theirs in zip(*gradients):
+        np.testing.assert_allclose(mine.numpy(), theirs.numpy(), atol=1e-12)
+
+
+def test_nothing_as_wide_as_the_classes_is_made(monkeypatch):
+    """With 5,000 classes one matrix (N, C) were 100 times the features."""
+    values, known_idx, known, labels = sides()
+    widest = []
+    forward = torch.nn.functional.linear
+
+    def linear(x, weight):
+        widest.append(x.shape[1])
+        return forward(x, weight)
+
+    monkeypatch.setattr(graph.F, "linear", linear)
+    graph.extrapolate_graph(
+        values,
+        known_idx,
+        known,
+        labels,
+        n_classes=5000,
+        judged_by="dual",
+        settings=GraphSettings(n_neighbours=5, hidden=(16,), epochs=2),
+        seed=0,
+        progress=Collected(),
+    )
+    assert set(widest) == {3, 16}
 
 
 def test_a_graph_network_learns_that_one_side_is_harder():
@@ -124,9 +182,11 @@ def watched(monkeypatch, labels, *, known=None, judged_by="dual", epochs=8, lr=0
     seen = []
     forward = graph.GraphNet.forward
 
-    def watch(net, x, edges):
-        out = forward(net, x, edges)
-        seen.append((net.training, x[:, :2].numpy().copy(), out.detach().numpy().copy()))
+    def watch(net, x, shown, edges):
+        out = forward(net, x, shown, edges)
+        one_hot = np.zeros((len(x), 2))
+        one_hot[shown[0].numpy(), shown[1].numpy()] = 1
+        seen.append((net.training, one_hot, out.detach().numpy().copy()))
         return out
 
     monkeypatch.setattr(graph.GraphNet, "forward", watch)
