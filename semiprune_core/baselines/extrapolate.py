@@ -39,31 +39,50 @@ def extrapolate_knn(
     if not len(rest):
         return found
     places, apart = nearest(values[rest], values[known_idx], min(k, len(known_idx)), progress=progress)
-    weights = closeness(apart)
-    weights /= weights.sum(axis=1, keepdims=True)
     for name, scores in known.items():
-        found[name][rest] = (weights * np.asarray(scores)[places]).sum(axis=1)
+        found[name][rest] = carried(scores, places, apart)
     return found
 
 
+def carried(scores: FloatArray, places: IntArray, apart: FloatArray) -> FloatArray:
+    """(N,) means of ``scores`` (M,) at the neighbours' ``places``, by closeness; places and distances are (N, k).
+
+    >>> carried(np.array([1.0, 5.0]), np.array([[0, 1]]), np.array([[2.0, 2.0]])).tolist()
+    [3.0]
+    """
+    weights = closeness(apart)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return (weights * np.asarray(scores)[places]).sum(axis=1)
+
+
 def choose_k(
-    values: np.ndarray, scores: FloatArray, *, among: Sequence[int] = NEIGHBOURS, rng: np.random.Generator
+    values: np.ndarray,
+    scores: FloatArray,
+    *,
+    among: Sequence[int] = NEIGHBOURS,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
 ) -> int:
     """The number of neighbours that carries known ``scores`` (M,) best to known images with features ``values`` (M, D)
     that are left out, a fifth at a time, by rank correlation. The subset of the original paper had far more images, for
-    which it chose among 10 and more."""
+    which it chose among 10 and more. Neighbours are looked for once per fifth; fewer are the first of more."""
     parts = np.array_split(rng.permutation(len(scores)), FOLDS)
+    fitting = [k for k in among if k <= len(scores) * (FOLDS - 1) // FOLDS]
+    if len(scores) < 2 * FOLDS or not np.ptp(scores) or not fitting:
+        return among[0]
+    guessed = {k: np.empty(len(scores)) for k in fitting}
+    for number, held in enumerate(parts):
+        known = np.setdiff1d(np.arange(len(scores)), held)
+        places, apart = nearest(values[held], values[known], max(fitting), progress=progress)
+        for k in fitting:
+            guessed[k][held] = carried(scores[known], places[:, :k], apart[:, :k])
+        if progress is not None:
+            progress.report(number + 1, FOLDS, unit="parts", stage="number of neighbours")
 
     def agreement(k: int) -> float:
-        carried = np.empty(len(scores))
-        for held in parts:
-            known = np.setdiff1d(np.arange(len(scores)), held)
-            carried[held] = extrapolate_knn(values, known, {"score": scores[known]}, k=k)["score"][held]
-        return float(stats.spearmanr(carried, scores).statistic) if np.ptp(carried) else -1.0
+        return float(stats.spearmanr(guessed[k], scores).statistic) if np.ptp(guessed[k]) else -1.0
 
-    fitting = [k for k in among if k <= len(scores) * (FOLDS - 1) // FOLDS]
-    can_tell = len(scores) >= 2 * FOLDS and np.ptp(scores) > 0 and fitting
-    return max(fitting, key=agreement) if can_tell else among[0]
+    return max(fitting, key=agreement)
 
 
 def closeness(apart: FloatArray) -> FloatArray:

@@ -342,7 +342,7 @@ def knn_scores(request: EvidenceRequest) -> EvidenceRun:
         from semiprune_core.baselines.extrapolate import choose_k, extrapolate_knn
 
         rng = np.random.default_rng(request.seed)
-        k = settings.n_neighbours or choose_k(values[places], known[CHOSEN_BY], rng=rng)
+        k = settings.n_neighbours or choose_k(values[places], known[CHOSEN_BY], rng=rng, progress=request.progress)
         return extrapolate_knn(values, places, known, k=k, progress=request.progress)
 
     return extrapolated(request, "knn_scores", settings, carry, {"n_neighbours": settings.n_neighbours})

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
-from semiprune_core.baselines import graph
+from semiprune_core.baselines import extrapolate, graph
 from semiprune_core.baselines.extrapolate import choose_k, extrapolate_knn
 from semiprune_core.baselines.settings import GraphSettings
 from semiprune_core.learning import sampling
@@ -53,6 +54,54 @@ def test_the_number_of_neighbours_is_the_one_that_carries_known_scores_best():
     assert (near, far) == (3, 50)  # waves want few neighbours, noise wants many
     assert choose_k(line[:4], smooth[:4], rng=rng) == 3, "too few to try"
     assert choose_k(line, np.ones(200), rng=rng) == 3, "constant scores tell nothing"
+
+
+def slow_choose_k(values, scores, among, rng):
+    """Each number of neighbours on its own, by carrying the scores to each fifth as to any other images."""
+    parts = np.array_split(rng.permutation(len(scores)), 5)
+
+    def agreement(k):
+        guessed = np.empty(len(scores))
+        for held in parts:
+            known = np.setdiff1d(np.arange(len(scores)), held)
+            guessed[held] = extrapolate_knn(values, known, {"score": scores[known]}, k=k)["score"][held]
+        return stats.spearmanr(guessed, scores).statistic
+
+    return max(among, key=agreement)
+
+
+def test_neighbours_are_looked_for_once_per_fifth_and_the_choice_is_that_of_trying_each(monkeypatch):
+    looked = []
+    search = extrapolate.nearest
+
+    def nearest(queries, among, k, **more):
+        looked.append((len(queries), len(among), k))
+        return search(queries, among, k, **more)
+
+    chosen = set()
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        values = rng.normal(size=(60, 3))
+        scores = np.sin((seed + 1) * values[:, 0]) + rng.normal(0, 0.3 * seed, 60)
+        wanted = slow_choose_k(values, scores, (3, 5, 10, 20), np.random.default_rng(1))
+        looked.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(extrapolate, "nearest", nearest)
+            found = choose_k(values, scores, among=(3, 5, 10, 20, 50), rng=np.random.default_rng(1))
+        assert found == wanted and looked == [(12, 48, 20)] * 5  # 50 of 48 cannot be tried
+        chosen.add(found)
+    assert len(chosen) > 1
+
+
+def test_choosing_the_number_of_neighbours_tells_where_it_is_and_stops_between_fifths():
+    rng = np.random.default_rng(0)
+    values, scores, progress = rng.normal(size=(60, 3)), rng.random(60), Collected()
+    choose_k(values, scores, rng=rng, progress=progress)
+    assert [one["done"] for one in progress.reports if one["unit"] == "parts"] == [1, 2, 3, 4, 5]
+    stopped = Collected(2)
+    with pytest.raises(Stopped):
+        choose_k(values, scores, rng=rng, progress=stopped)
+    assert stopped.reports[-1]["done"] == 2
 
 
 NOTHING = (torch.empty(0, dtype=torch.long), torch.empty(0, dtype=torch.long))
