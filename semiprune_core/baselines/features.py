@@ -8,7 +8,7 @@ import numpy as np
 
 from semiprune_core.baselines.settings import AUTO, EncoderSettings
 from semiprune_core.embeddings.encoders import PACKAGED, named_encoder, own_side, packaged_encoder
-from semiprune_core.embeddings.features import FEATURES, checked
+from semiprune_core.embeddings.features import FEATURES, checked, from_pretrained
 from semiprune_core.embeddings.maps import MapSettings
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.evidence_store import EvidenceRun, find_evidence, opened
@@ -60,7 +60,9 @@ def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> Eviden
         named = named_encoder(asked.encoder, asked.weights, guard=project.workspace.guard)
         if known := find_evidence(project, said, {"pool": pool.hash, "weights": named.weights_hash}, None):
             return known
-    found = FEATURES[asked.features](project, asked, request.progress)
+        found = from_pretrained(project, asked, request.progress, device=request.device)
+    else:
+        found = FEATURES[asked.features](project, asked, request.progress)
     inputs = {"pool": pool.hash, **found.inputs}
     if known := find_evidence(project, said, inputs, None):
         return known
@@ -72,5 +74,6 @@ def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> Eviden
         )
     with project.draft("evidence", settings=said, inputs=inputs) as draft:
         np.save(draft.path("features.npy"), np.asarray(values, dtype=np.float16), allow_pickle=False)
+        draft.device = request.device if asked.features == "pretrained" else "cpu"
         draft.facts.update(n_images=len(values), n_dimensions=int(values.shape[1]))
     return opened(draft)

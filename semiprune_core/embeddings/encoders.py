@@ -232,21 +232,29 @@ def _load(net: nn.Module, path: Any) -> None:
     net.load_state_dict({key: state[key] for key in wanted if key in state}, strict=False)
 
 
-def encode(encoder: Encoder, images: np.ndarray, *, side: int, report: Callable[[int, int], None]) -> np.ndarray:
-    """(N, D) float16 features of ``images`` (N, s, s, C) uint8, enlarged to ``side`` pixels."""
+def encode(
+    encoder: Encoder, images: np.ndarray, *, side: int, report: Callable[[int, int], None], device: str = "cpu"
+) -> np.ndarray:
+    """(N, D) float16 features of ``images`` (N, s, s, C) uint8, enlarged to ``side`` pixels.
+
+    Computed on ``device`` in full precision, as all features of baselines are.
+    """
     import torch
     from torch.nn import functional
 
-    mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (encoder.mean, encoder.std))
-    net = encoder.net.to(memory_format=torch.channels_last)  # half the time on a CPU
+    from semiprune_core.learning.device import choose_device
+
+    place = choose_device(device)
+    mean, std = (torch.tensor(values, device=place).view(1, 3, 1, 1) for values in (encoder.mean, encoder.std))
+    net = encoder.net.to(place, memory_format=torch.channels_last)  # half the time on a CPU
     parts = []
     with torch.inference_mode():
         for start in range(0, len(images), BATCH):
             report(start, len(images))
-            pixels = torch.from_numpy(np.array(images[start : start + BATCH])).permute(0, 3, 1, 2).float()
+            pixels = torch.from_numpy(np.array(images[start : start + BATCH])).to(place).permute(0, 3, 1, 2).float()
             pixels = pixels.expand(-1, 3, -1, -1) / 255
             if pixels.shape[-1] != side:
                 pixels = functional.interpolate(pixels, size=(side, side), mode="bilinear", antialias=True)
             seen = ((pixels - mean) / std).contiguous(memory_format=torch.channels_last)
-            parts.append(net(seen).flatten(1).numpy().astype(np.float16))
+            parts.append(net(seen).flatten(1).cpu().numpy().astype(np.float16))
     return np.concatenate(parts)

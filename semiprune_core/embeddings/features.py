@@ -73,14 +73,18 @@ def from_pixels(project: Project, settings: MapSettings, progress: Progress) -> 
 
 
 @FEATURES.register("pretrained", title="Pretrained encoder", needs="pool")
-def from_pretrained(project: Project, settings: MapSettings, progress: Progress) -> Features:
+def from_pretrained(project: Project, settings: MapSettings, progress: Progress, *, device: str = "cpu") -> Features:
     """An encoder the user has: torchvision or timm by name, with their weights or a local safetensors file."""
     from semiprune_core.embeddings.encoders import encode, open_encoder
 
     pool = project.pool()
     encoder = open_encoder(settings.encoder, settings.weights, guard=project.workspace.guard)
     values = encode(
-        encoder, pool.images(), side=settings.encoder_size, report=lambda done, n: _go_on(progress, done, n)
+        encoder,
+        pool.images(),
+        side=settings.encoder_size,
+        report=lambda done, n: _go_on(progress, done, n),
+        device=device,
     )
     return Features(values, {"pool": pool.hash, "weights": encoder.weights_hash})
 

@@ -15,6 +15,8 @@ from semiprune_core.baselines.providers import CHOSEN_BY
 from semiprune_core.baselines.settings import EncoderSettings
 from semiprune_core.cli import main
 from semiprune_core.coresets import CoresetRequest, build_coreset, more_ratios, own_evidence
+from semiprune_core.embeddings import encoders
+from semiprune_core.embeddings.encoders import encode
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError
 from semiprune_core.evidence import (
     PROVIDERS,
@@ -320,6 +322,21 @@ def test_features_follow_the_weights_file_and_are_computed_once(project, tmp_pat
     assert computed and made(0) == (first, [])
     other, computed = made(1)
     assert other != first and computed
+
+
+def test_features_are_computed_on_the_device_asked_for(project, tmp_path, monkeypatch):
+    asked = []
+
+    def watched(encoder, images, *, device, **more):
+        asked.append(device)
+        return encode(encoder, images, device="cpu", **more)
+
+    monkeypatch.setattr(encoders, "encode", watched)
+    save_file(resnet18(num_classes=2).state_dict(), tmp_path / "net.safetensors")
+    settings = {"encoder": "resnet18", "weights": str(tmp_path / "net.safetensors"), "encoder_size": 32}
+    kept_for("prototypicality", EvidenceRequest(project, Collected(), device="cuda:1", settings=settings))
+    features = next(one for one in project.artifacts("evidence") if one.settings["provider"] == "features")
+    assert asked == ["cuda:1"] and features.manifest["device"] == "cuda:1"
 
 
 @pytest.mark.parametrize(

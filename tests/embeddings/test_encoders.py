@@ -9,20 +9,24 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch.overrides import TorchFunctionMode
 
 from semiprune_core.embeddings import encoders
 from semiprune_core.embeddings.efficientnet import SameConv
 from semiprune_core.embeddings.encoders import (
+    BATCH,
     LEAST_SIDE,
     MOST_SIDE,
     PACKAGE,
     USUAL,
+    Encoder,
     encode,
     open_encoder,
     own_side,
     packaged_encoder,
 )
 from semiprune_core.errors import InvalidSettingError
+from semiprune_core.learning import device
 from semiprune_core.workspace import Workspace
 
 installed = pytest.mark.skipif(importlib.util.find_spec(PACKAGE) is None, reason=f"{PACKAGE} is not installed")
@@ -193,6 +197,53 @@ def test_without_timm_a_a_usual_name_says_what_to_install(name, guard, monkeypat
     monkeypatch.setattr(encoders.importlib.util, "find_spec", lambda one: None if one == "timm" else found(one))
     with pytest.raises(InvalidSettingError, match=r"timm is not installed here.*\(pip install timm\)"):
         open_encoder(name, guard=guard)
+
+
+class Moves(TorchFunctionMode):
+    """Notes where tensors are asked to go."""
+
+    def __init__(self):
+        super().__init__()
+        self.places = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.to:
+            self.places += [one for one in args[1:] if isinstance(one, torch.device)]
+        return func(*args, **(kwargs or {}))
+
+
+class Spy(torch.nn.Module):
+    """The mean of each channel; notes where the net was put."""
+
+    def __init__(self):
+        super().__init__()
+        self.puts = []
+
+    def to(self, *place, **more):
+        self.puts += place
+        return super().to(*place, **more)
+
+    def forward(self, x):
+        return x.mean((2, 3))
+
+
+def test_the_net_and_every_batch_go_to_the_device_asked_for(monkeypatch):
+    asked, place = [], torch.device("cpu", 0)  # told from the plain "cpu" that tensors begin on
+    monkeypatch.setattr(device, "choose_device", lambda wanted: asked.append(wanted) or place)
+    pixels = np.random.default_rng(0).integers(0, 255, (BATCH + 6, 32, 32, 1), dtype=np.uint8)
+    net = Spy()
+    with Moves() as moves:
+        found = encode(Encoder(net, ""), pixels, side=32, report=quiet, device="cuda:1")
+    assert asked == ["cuda:1"] and net.puts == [place] and moves.places == [place] * 2
+    assert found.shape == (BATCH + 6, 3) and found.dtype == np.float16
+    np.testing.assert_array_equal(found, encode(Encoder(Spy(), ""), pixels, side=32, report=quiet))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_device_that_is_not_there_is_refused():
+    pixels = np.zeros((2, 32, 32, 1), np.uint8)
+    with pytest.raises(InvalidSettingError, match="device 'cuda' is not available"):
+        encode(Encoder(Spy(), ""), pixels, side=32, report=quiet, device="cuda")
 
 
 @pytest.mark.parametrize("size, kernel, stride", [(7, 3, 2), (8, 3, 2), (9, 5, 2), (5, 5, 1)])
