@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiprune_core.baselines.dynamics import work_folder
 from semiprune_core.baselines.settings import AUTO, EncoderSettings
 from semiprune_core.embeddings.encoders import PACKAGED, named_encoder, own_side, packaged_encoder
-from semiprune_core.embeddings.features import FEATURES, checked, from_pretrained
+from semiprune_core.embeddings.features import FEATURES, Features, checked, from_pretrained
 from semiprune_core.embeddings.maps import MapSettings
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.evidence_store import EvidenceRun, find_evidence, opened
@@ -56,13 +59,20 @@ def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> Eviden
     project, pool = request.project, request.project.pool()
     asked = feature_settings(settings, pool)
     said = {"provider": PROVIDER, **{name: getattr(asked, name) for name in ("features", "encoder", "encoder_size")}}
-    if asked.features == "pretrained":  # costly: looked for before anything is computed
-        named = named_encoder(asked.encoder, asked.weights, guard=project.workspace.guard)
-        if known := find_evidence(project, said, {"pool": pool.hash, "weights": named.weights_hash}, None):
-            return known
-        found = from_pretrained(project, asked, request.progress, device=request.device)
-    else:
-        found = FEATURES[asked.features](project, asked, request.progress)
+    if asked.features != "pretrained":
+        return _keep(request, said, FEATURES[asked.features](project, asked, request.progress), "cpu")
+    named = named_encoder(asked.encoder, asked.weights, guard=project.workspace.guard)
+    inputs = {"pool": pool.hash, "weights": named.weights_hash}
+    if known := find_evidence(project, said, inputs, None):  # costly: looked for before anything is computed
+        return known
+    with work_folder(dataclasses.replace(request, seed=0), PROVIDER, said, inputs) as folder:  # one for all seeds
+        found = from_pretrained(project, asked, request.progress, device=request.device, folder=folder)
+        return _keep(request, said, found, request.device)
+
+
+def _keep(request: EvidenceRequest, said: Mapping[str, Any], found: Features, device: str) -> EvidenceRun:
+    """The evidence of these features: found by what they were made from, or written."""
+    project, pool = request.project, request.project.pool()
     inputs = {"pool": pool.hash, **found.inputs}
     if known := find_evidence(project, said, inputs, None):
         return known
@@ -74,6 +84,6 @@ def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> Eviden
         )
     with project.draft("evidence", settings=said, inputs=inputs) as draft:
         np.save(draft.path("features.npy"), np.asarray(values, dtype=np.float16), allow_pickle=False)
-        draft.device = request.device if asked.features == "pretrained" else "cpu"
+        draft.device = device
         draft.facts.update(n_images=len(values), n_dimensions=int(values.shape[1]))
     return opened(draft)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from torch import nn
 
 BATCH = 64
+BLOCK = 8 * BATCH
+"""Images to a file where features are kept as they come: what a stop or a kill costs at most."""
 LEAST_SIDE, MOST_SIDE = 32, 640
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """ImageNet's, which nearly all published encoders were trained with."""
@@ -233,12 +235,42 @@ def _load(net: nn.Module, path: Any) -> None:
 
 
 def encode(
-    encoder: Encoder, images: np.ndarray, *, side: int, report: Callable[[int, int], None], device: str = "cpu"
+    encoder: Encoder,
+    images: np.ndarray,
+    *,
+    side: int,
+    report: Callable[[int, int], None],
+    device: str = "cpu",
+    folder: Path | None = None,
 ) -> np.ndarray:
     """(N, D) float16 features of ``images`` (N, s, s, C) uint8, enlarged to ``side`` pixels.
 
-    Computed on ``device`` in full precision, as all features of baselines are.
+    Computed on ``device`` in full precision, as all features of baselines are. In a ``folder``, which must be of these
+    images, this encoder and this side alone, every block is kept as it comes, and the next call goes on behind them.
     """
+    n, values = len(images), np.empty((0, 0), np.float16)
+    answer = _answering(encoder, side, device)
+    for start in range(0, n, BLOCK):
+        kept = folder / f"block-{start:09d}.npy" if folder is not None else None
+        if kept is not None and kept.is_file():
+            block = np.load(kept, allow_pickle=False)
+        else:
+            parts = []
+            for first in range(start, min(start + BLOCK, n), BATCH):
+                report(first, n)
+                parts.append(answer(images[first : first + BATCH]))
+            block = np.concatenate(parts)
+            if kept is not None:
+                with files.open_atomic(kept) as file:
+                    np.save(file, block, allow_pickle=False)
+        if not start:
+            values = np.empty((n, block.shape[1]), np.float16)
+        values[start : start + BLOCK] = block
+    return values
+
+
+def _answering(encoder: Encoder, side: int, device: str) -> Callable[[np.ndarray], np.ndarray]:
+    """The encoder on its device, as a function from a batch (n, s, s, C) uint8 to (n, D) float16."""
     import torch
     from torch.nn import functional
 
@@ -247,14 +279,14 @@ def encode(
     place = choose_device(device)
     mean, std = (torch.tensor(values, device=place).view(1, 3, 1, 1) for values in (encoder.mean, encoder.std))
     net = encoder.net.to(place, memory_format=torch.channels_last)  # half the time on a CPU
-    parts = []
-    with torch.inference_mode():
-        for start in range(0, len(images), BATCH):
-            report(start, len(images))
-            pixels = torch.from_numpy(np.array(images[start : start + BATCH])).to(place).permute(0, 3, 1, 2).float()
-            pixels = pixels.expand(-1, 3, -1, -1) / 255
-            if pixels.shape[-1] != side:
-                pixels = functional.interpolate(pixels, size=(side, side), mode="bilinear", antialias=True)
-            seen = ((pixels - mean) / std).contiguous(memory_format=torch.channels_last)
-            parts.append(net(seen).flatten(1).cpu().numpy().astype(np.float16))
-    return np.concatenate(parts)
+
+    @torch.inference_mode()
+    def answer(batch: np.ndarray) -> np.ndarray:
+        pixels = torch.from_numpy(np.array(batch)).to(place).permute(0, 3, 1, 2).float()
+        pixels = pixels.expand(-1, 3, -1, -1) / 255
+        if pixels.shape[-1] != side:
+            pixels = functional.interpolate(pixels, size=(side, side), mode="bilinear", antialias=True)
+        seen = ((pixels - mean) / std).contiguous(memory_format=torch.channels_last)
+        return net(seen).flatten(1).cpu().numpy().astype(np.float16)
+
+    return answer

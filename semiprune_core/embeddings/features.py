@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,8 +74,18 @@ def from_pixels(project: Project, settings: MapSettings, progress: Progress) -> 
 
 
 @FEATURES.register("pretrained", title="Pretrained encoder", needs="pool")
-def from_pretrained(project: Project, settings: MapSettings, progress: Progress, *, device: str = "cpu") -> Features:
-    """An encoder the user has: torchvision or timm by name, with their weights or a local safetensors file."""
+def from_pretrained(
+    project: Project,
+    settings: MapSettings,
+    progress: Progress,
+    *,
+    device: str = "cpu",
+    folder: Path | None = None,
+) -> Features:
+    """An encoder the user has: torchvision or timm by name, with their weights or a local safetensors file.
+
+    What is computed is kept in ``folder`` until all is done, see :func:`encode`.
+    """
     from semiprune_core.embeddings.encoders import encode, open_encoder
 
     pool = project.pool()
@@ -85,6 +96,7 @@ def from_pretrained(project: Project, settings: MapSettings, progress: Progress,
         side=settings.encoder_size,
         report=lambda done, n: _go_on(progress, done, n),
         device=device,
+        folder=folder,
     )
     return Features(values, {"pool": pool.hash, "weights": encoder.weights_hash})
 

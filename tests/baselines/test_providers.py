@@ -26,7 +26,7 @@ from semiprune_core.evidence import (
     keeper,
     kept_for,
 )
-from semiprune_core.evidence_store import opened, write_evidence
+from semiprune_core.evidence_store import EvidenceRun, opened, write_evidence
 from semiprune_core.exporting import export_csv
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.learning import supervised_run
@@ -322,6 +322,44 @@ def test_features_follow_the_weights_file_and_are_computed_once(project, tmp_pat
     assert computed and made(0) == (first, [])
     other, computed = made(1)
     assert other != first and computed
+
+
+def test_a_stopped_encoding_goes_on_with_the_same_encoder_and_size_alone(project, tmp_path, monkeypatch):
+    monkeypatch.setattr(encoders, "BATCH", 8)
+    monkeypatch.setattr(encoders, "BLOCK", 16)  # five blocks of 80 images
+    save_file(resnet18(num_classes=2).state_dict(), tmp_path / "net.safetensors")
+    settings = {"encoder": "resnet18", "weights": str(tmp_path / "net.safetensors"), "encoder_size": 32}
+    settings |= {"n_clusters": 3}
+
+    def run(progress, **more):
+        asked = EvidenceRequest(project, progress, settings={**settings, **more}, folder=tmp_path / "work", seed=seed)
+        return kept_for("prototypicality", asked)
+
+    def begun(progress):
+        return next(one["done"] for one in progress.reports if one["stage"] == "features")
+
+    seed = 0
+    whole = np.array(features_of(project, run(Collected())).array("features"))
+    for artifact in project.artifacts("evidence"):
+        shutil.rmtree(artifact.folder)
+    with pytest.raises(Stopped):
+        run(Collected(40))
+    assert not project.artifacts("evidence") and len(list((tmp_path / "work").rglob("*.npy"))) == 3
+    other, progress = Collected(), Collected()
+    run(other, encoder_size=40)
+    assert begun(other) == 0
+    seed = 1  # features are the same for every seed
+    found = features_of(project, run(progress))
+    assert begun(progress) == 48
+    np.testing.assert_array_equal(found.array("features"), whole)
+    assert not list((tmp_path / "work").iterdir())
+
+
+def features_of(project, run):
+    """The features that evidence was made from."""
+    return next(
+        EvidenceRun(one) for one in project.artifacts("evidence") if one.hash == run.artifact.inputs["features"]
+    )
 
 
 def test_features_are_computed_on_the_device_asked_for(project, tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from semiprune_core.embeddings import encoders
 from semiprune_core.embeddings.efficientnet import SameConv
 from semiprune_core.embeddings.encoders import (
     BATCH,
+    BLOCK,
     LEAST_SIDE,
     MOST_SIDE,
     PACKAGE,
@@ -27,6 +28,7 @@ from semiprune_core.embeddings.encoders import (
 )
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.learning import device
+from semiprune_core.progress import Stopped
 from semiprune_core.workspace import Workspace
 
 installed = pytest.mark.skipif(importlib.util.find_spec(PACKAGE) is None, reason=f"{PACKAGE} is not installed")
@@ -237,6 +239,23 @@ def test_the_net_and_every_batch_go_to_the_device_asked_for(monkeypatch):
     assert asked == ["cuda:1"] and net.puts == [place] and moves.places == [place] * 2
     assert found.shape == (BATCH + 6, 3) and found.dtype == np.float16
     np.testing.assert_array_equal(found, encode(Encoder(Spy(), ""), pixels, side=32, report=quiet))
+
+
+def test_a_stopped_encoding_goes_on_behind_the_blocks_it_has_kept(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 255, (2 * BLOCK + 70, 32, 32, 1), dtype=np.uint8)
+    whole = encode(Encoder(Spy(), ""), pixels, side=40, report=quiet)
+
+    def stop(done, total):
+        if done >= BLOCK + BATCH:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        encode(Encoder(Spy(), ""), pixels, side=40, report=stop, folder=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["block-000000000.npy"]  # whole blocks, and no parts of files
+    begun = []
+    found = encode(Encoder(Spy(), ""), pixels, side=40, report=lambda *at: begun.append(at), folder=tmp_path)
+    assert begun[0] == (BLOCK, 2 * BLOCK + 70)
+    np.testing.assert_array_equal(found, whole)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
