@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiprune_core import files
+from semiprune_core.embeddings.features import check_finite
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.evidence_store import EvidenceRun, find_evidence, opened
 from semiprune_core.learning.presets import supervised_preset
@@ -103,6 +104,7 @@ def dynamics_on(
         whole.mean, whole.std = seen.mean, seen.std
         features = np.empty((len(pool), result.net.n_features), dtype=np.float16)
         predict(result.net, whole, features_out=features)
+        check_finite(features, f"The training diverged: lower lr of training, which is {training.lr:g}.")
         with project.draft("evidence", settings=said, inputs=inputs, seed=request.seed) as draft:
             write_trajectory(draft, folder / "trajectory", result.history)
             np.save(draft.path("places.npy"), places, allow_pickle=False)

@@ -28,6 +28,7 @@ from semiprune_core.baselines.settings import (
     own_settings,
     score_changes,
 )
+from semiprune_core.embeddings.features import check_finite
 from semiprune_core.errors import MissingStepError
 from semiprune_core.evidence import PROVIDERS, EvidenceRequest
 from semiprune_core.evidence_store import EvidenceRun, complete_evidence, find_evidence, opened, write_evidence
@@ -268,6 +269,7 @@ def self_features(request: EvidenceRequest, settings: SelfClusterSettings) -> Ev
             device=request.device,
             folder=folder,
         )
+        check_finite(values, "The encoder diverged: lower lr of swav.")
     with project.draft("evidence", settings=said, inputs=inputs, seed=request.seed) as draft:
         np.save(draft.path("features.npy"), values, allow_pickle=False)
         draft.device = request.device

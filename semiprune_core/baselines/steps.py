@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from semiprune_core.errors import SemiPruneError
 from semiprune_core.learning.checkpoints import Checkpoints, with_prefix, without_prefix
 from semiprune_core.progress import Progress, Stopped
 
@@ -23,10 +25,12 @@ def run_steps(
     save_every: int,
     progress: Progress,
     stage: str,
+    way_out: str,
 ) -> None:
     """Call ``one_step(number)`` for every step from the last checkpoint on; it returns the loss, for the report.
 
     ``modules`` hold everything that is learned or averaged (as weights or buffers). On a stop the state is saved.
+    A loss or weights that are no longer finite are refused, with ``way_out`` as what to do.
     """
     saved = Checkpoints(folder, fingerprint) if folder is not None else None
     begin = _restore(saved, modules, optimizer)
@@ -41,9 +45,17 @@ def run_steps(
             save(step)
             raise Stopped(f"Stopped after {step} of {n_steps} steps.")
         loss = one_step(step)
+        if not math.isfinite(loss):
+            raise _diverged(stage, f"its loss is {loss} at step {step + 1} of {n_steps}", way_out)
         progress.report(step + 1, n_steps, unit="steps", stage=stage, loss=round(loss, 4))
         if (step + 1) % save_every == 0 or step + 1 == n_steps:
             save(step + 1)
+    if not all(weights.isfinite().all() for module in modules.values() for weights in module.parameters()):
+        raise _diverged(stage, "its last step left weights that are not finite", way_out)
+
+
+def _diverged(stage: str, how: str, way_out: str) -> SemiPruneError:
+    return SemiPruneError(f"The training ({stage}) diverged: {how}. {way_out}", code="DIVERGED")
 
 
 def _state(name: str, module: nn.Module) -> dict[str, Tensor]:

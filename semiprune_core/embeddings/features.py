@@ -125,10 +125,15 @@ def checked(features: Features, n_images: int) -> np.ndarray:
         raise InvalidDataError(f"Features have shape {values.shape}, expected (images, dimensions).")
     if len(values) > n_images:
         raise InvalidDataError(f"There are features of {len(values):,} images for {n_images:,}. Train again.")
+    check_finite(values, "Train again, or choose others.")
+    return values
+
+
+def check_finite(values: np.ndarray, way_out: str) -> None:
+    """Refuse features (N, D) of a net that diverged, with ``way_out`` as what to do."""
     for start in range(0, len(values), BLOCK):
         if not np.isfinite(values[start : start + BLOCK]).all():
-            raise InvalidDataError("The features hold values that are not finite. Train again, or choose others.")
-    return values
+            raise InvalidDataError(f"The features hold values that are not finite. {way_out}")
 
 
 def _go_on(progress: Progress, done: int, total: int) -> None:

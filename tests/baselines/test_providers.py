@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 from torchvision.models import resnet18
 
-from semiprune_core.baselines import extrapolate
+from semiprune_core.baselines import extrapolate, swav
 from semiprune_core.baselines.features import feature_settings
 from semiprune_core.baselines.providers import CHOSEN_BY
 from semiprune_core.baselines.settings import EncoderSettings
@@ -17,7 +17,7 @@ from semiprune_core.cli import main
 from semiprune_core.coresets import CoresetRequest, build_coreset, more_ratios, own_evidence
 from semiprune_core.embeddings import encoders
 from semiprune_core.embeddings.encoders import encode
-from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError
+from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError, SemiPruneError
 from semiprune_core.evidence import (
     PROVIDERS,
     EvidenceRequest,
@@ -29,7 +29,7 @@ from semiprune_core.evidence import (
 from semiprune_core.evidence_store import EvidenceRun, opened, write_evidence
 from semiprune_core.exporting import export_csv
 from semiprune_core.importing import ImportSettings, import_source
-from semiprune_core.learning import supervised_run
+from semiprune_core.learning import predict, supervised_run
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS, needs_of
@@ -182,6 +182,31 @@ def test_a_stopped_training_goes_on_in_the_same_folder(project, tmp_path):
     assert progress.reports[0]["done"] >= 4
     np.testing.assert_array_equal(again.table()["aum"], plain)
     assert not list((tmp_path / "work").iterdir())
+
+
+@pytest.mark.parametrize(
+    "method, module, maker", [("elfs_self", swav, "train_encoder"), ("fully_supervised", predict, "predict")]
+)
+def test_features_that_are_not_finite_are_never_kept(method, module, maker, project, monkeypatch):
+    """A training may seem to end well; its features are looked at nevertheless."""
+
+    def broken(*given, features_out=None, **more):
+        out = np.empty((80, 4), np.float16) if features_out is None else features_out
+        out[...] = np.nan
+        return out
+
+    monkeypatch.setattr(module, maker, broken)
+    with pytest.raises(InvalidDataError, match=r"not finite.*diverged: lower lr of"):
+        kept_for(method, request(project))
+    assert not project.artifacts("evidence")
+
+
+def test_an_encoder_that_diverges_says_what_to_lower_and_leaves_nothing(project, tmp_path):
+    settings = {**QUICK, "swav": {**QUICK["swav"], "epochs": 3, "lr": 1e20}}
+    for _ in range(2):  # it is not found the next time either
+        with pytest.raises(SemiPruneError, match="Lower lr of swav"):
+            kept_for("elfs_self", EvidenceRequest(project, Collected(), settings=settings, folder=tmp_path / "work"))
+    assert not project.artifacts("evidence")
 
 
 def test_fully_supervised_learns_from_the_reference_labels_and_no_others(project, monkeypatch):

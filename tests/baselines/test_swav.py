@@ -7,7 +7,7 @@ import torch
 from semiprune_core.baselines import swav
 from semiprune_core.baselines.settings import SWAV, SwavSettings
 from semiprune_core.baselines.swav import lr_at, sinkhorn, swapped_loss, train_encoder
-from semiprune_core.errors import InvalidDataError
+from semiprune_core.errors import InvalidDataError, SemiPruneError
 from semiprune_core.progress import Collected, Stopped
 
 
@@ -95,6 +95,23 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     with pytest.raises(Stopped):
         run(Collected(3), tmp_path)
     np.testing.assert_array_equal(run(Collected(), tmp_path), whole)
+
+
+def test_a_run_that_diverges_is_refused_and_not_given_as_features():
+    images, _ = streaks(64)
+    with pytest.raises(
+        SemiPruneError, match=r"diverged: its loss is nan at step \d of 4\. Lower lr of swav, which is 1e\+20"
+    ):
+        train_encoder(images, settings=SMALL.replace(epochs=2, lr=1e20), seed=0, progress=Collected())
+
+
+def test_weights_that_only_the_last_step_broke_are_refused():
+    images, _ = streaks(64)
+    with pytest.raises(SemiPruneError, match="its last step left weights that are not finite") as error:
+        train_encoder(
+            images, settings=SMALL.replace(epochs=1, batch_size=64, lr=float("inf")), seed=0, progress=Collected()
+        )
+    assert error.value.code == "DIVERGED"
 
 
 def test_the_learning_rate_rises_in_a_line_and_falls_along_a_cosine():

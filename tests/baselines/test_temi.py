@@ -7,7 +7,7 @@ import torch
 from semiprune_core.baselines import temi
 from semiprune_core.baselines.settings import HeadSettings
 from semiprune_core.baselines.temi import Heads, cluster, head_losses
-from semiprune_core.errors import InvalidDataError, WorkspaceError
+from semiprune_core.errors import InvalidDataError, SemiPruneError, WorkspaceError
 from semiprune_core.progress import Collected, Stopped
 
 SMALL = HeadSettings(n_heads=3, n_neighbours=8, epochs=25, batch_size=32, hidden=16, bottleneck=8, n_components=0)
@@ -122,6 +122,13 @@ class StopAt(Collected):
     def should_stop(self):
         last = self.reports[-1] if self.reports else {}
         return last.get("stage") == "clustering" and last["done"] >= self.steps
+
+
+def test_features_that_are_not_finite_give_no_clusters():
+    values, _ = three_groups()
+    values[5, 2] = np.nan
+    with pytest.raises(SemiPruneError, match=r"diverged: its loss is nan at step 1 of.*or choose other features"):
+        cluster(values, n_clusters=3, settings=SMALL, seed=0, progress=Collected())
 
 
 def test_too_few_images_for_the_clusters_are_refused():
