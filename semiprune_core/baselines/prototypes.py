@@ -6,25 +6,71 @@ every prototype are the hard ones, and at little pruning the ones worth keeping.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from semiprune_core.baselines.neighbours import unit_length
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray
 
+MANY = 200_000
+"""Above this many images k-means learns from batches in PASSES over the pool, instead of all images in each round."""
+BATCH, PASSES = 10_000, 5
 
-def prototypicality(values: np.ndarray, *, n_clusters: int, seed: int, n_starts: int = 10) -> FloatArray:
+
+def prototypicality(
+    values: np.ndarray, *, n_clusters: int, seed: int, n_starts: int = 10, progress: Progress | None = None
+) -> FloatArray:
     """(N,) float64 cosine distance in [0, 2] of each row of ``values`` (N, D) to the nearest k-means centroid.
 
-    The clusters are those of the rows scaled to length 1, the best of ``n_starts`` runs from k-means++ starts.
+    The clusters are those of the rows scaled to length 1, the best of ``n_starts`` runs from k-means++ starts: the one
+    with the least sum of squared distances.
     """
     if len(values) < n_clusters:
         raise InvalidDataError(f"There are {len(values)} images for {n_clusters} clusters. Ask for fewer clusters.")
+    rows = unit_length(values)
+    fit = _in_batches if len(rows) > MANY else _at_once
+    least, best = math.inf, np.empty(0)
+    for number, start in enumerate(np.random.SeedSequence(seed).generate_state(n_starts)):
+        _go_on(progress, number, n_starts)
+        inertia, centroids = fit(rows, n_clusters, int(start), progress)
+        if inertia < least:
+            least, best = inertia, centroids
+    return to_nearest(rows, best)
+
+
+def _at_once(rows: FloatArray, n_clusters: int, seed: int, progress: Progress | None) -> tuple[float, FloatArray]:
+    """Inertia and centroids (K, D) of Lloyd's k-means from one start."""
     from sklearn.cluster import KMeans
 
-    rows = unit_length(values)
-    model = KMeans(n_clusters, n_init=n_starts, random_state=seed).fit(rows)
-    return to_nearest(rows, model.cluster_centers_)
+    model = KMeans(n_clusters, n_init=1, random_state=seed).fit(rows)
+    return float(model.inertia_), model.cluster_centers_
+
+
+def _in_batches(rows: FloatArray, n_clusters: int, seed: int, progress: Progress | None) -> tuple[float, FloatArray]:
+    """The same by mini-batch k-means (Sculley 2010), which looks for a stop before each batch."""
+    from sklearn.cluster import MiniBatchKMeans
+
+    n, size, rng = len(rows), max(BATCH, 3 * n_clusters), np.random.default_rng(seed)
+    model = MiniBatchKMeans(n_clusters, n_init=1, batch_size=size, random_state=seed)
+    for _ in range(PASSES):
+        order = rng.permutation(n)
+        for start in range(0, n, size):
+            _go_on(progress)
+            model.partial_fit(rows[order[start : start + size]])
+    inertia = sum(-model.score(rows[start : start + size]) for start in range(0, n, size))
+    return float(inertia), model.cluster_centers_
+
+
+def _go_on(progress: Progress | None, done: int | None = None, total: int = 0) -> None:
+    if progress is None:
+        return
+    if progress.should_stop():
+        raise Stopped
+    if done is not None:
+        progress.report(done, total, unit="starts", stage="k-means")
 
 
 def to_nearest(rows: FloatArray, centroids: FloatArray) -> FloatArray:

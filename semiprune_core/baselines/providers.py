@@ -100,7 +100,9 @@ def prototype_scores(request: EvidenceRequest) -> EvidenceRun:
 
     def make() -> tuple[ScoreTable, None, dict[str, Any]]:
         values = features.array("features")
-        found = prototypicality(values, n_clusters=n_clusters, seed=request.seed, n_starts=settings.n_starts)
+        found = prototypicality(
+            values, n_clusters=n_clusters, seed=request.seed, n_starts=settings.n_starts, progress=request.progress
+        )
         return one_column("prototypicality", found), None, {"encoder": chosen_encoder(settings)}
 
     said = {"provider": "prototype_scores", "n_clusters": n_clusters, "n_starts": settings.n_starts}

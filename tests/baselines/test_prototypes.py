@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from semiprune_core.baselines import neighbours
+from semiprune_core.baselines import neighbours, prototypes
 from semiprune_core.baselines.prototypes import prototypicality, to_nearest
 from semiprune_core.errors import InvalidDataError, InvalidSettingError
 from semiprune_core.progress import Collected, Stopped
@@ -27,6 +27,39 @@ def test_the_distance_is_the_cosine_one_to_the_nearest_centroid():
     rows, centroids = rng.normal(size=(30, 6)), rng.normal(size=(4, 6))
     slow = [min(1 - row @ one / (np.linalg.norm(row) * np.linalg.norm(one)) for one in centroids) for row in rows]
     np.testing.assert_allclose(to_nearest(rows, centroids), slow, atol=1e-6)
+
+
+def test_of_several_starts_the_one_with_the_least_inertia_counts(monkeypatch):
+    given = iter([(3.0, [[1.0, 0.0]]), (1.0, [[0.0, 1.0]]), (2.0, [[1.0, 0.0]])])
+    seeds = []
+    monkeypatch.setattr(prototypes, "_at_once", lambda rows, k, seed, progress: (seeds.append(seed), next(given))[1])
+    scores = prototypicality(np.eye(2), n_clusters=1, seed=0, n_starts=3)
+    assert scores.tolist() == [1.0, 0.0] and len(set(seeds)) == 3
+
+
+def test_a_stop_is_honoured_between_two_starts(monkeypatch):
+    begun = []
+    monkeypatch.setattr(
+        prototypes, "_at_once", lambda rows, k, seed, progress: (begun.append(seed), (1.0, np.eye(2)))[1]
+    )
+    progress = Collected(2)
+    with pytest.raises(Stopped):
+        prototypicality(np.eye(2), n_clusters=2, seed=0, n_starts=10, progress=progress)
+    assert len(begun) == 3 and progress.reports[-1] == {"done": 2, "total": 10, "unit": "starts", "stage": "k-means"}
+
+
+def test_a_large_pool_is_clustered_in_batches_with_the_same_finding(monkeypatch):
+    rng = np.random.default_rng(0)
+    values = np.eye(5)[rng.integers(0, 3, 600)] + rng.normal(0, 0.05, (600, 5))
+    at_once = prototypicality(values, n_clusters=3, seed=0)
+    monkeypatch.setattr(prototypes, "MANY", 599)
+    monkeypatch.setattr(prototypes, "BATCH", 100)
+    monkeypatch.setattr(prototypes, "_at_once", None)
+    found = prototypicality(values, n_clusters=3, seed=0)
+    np.testing.assert_allclose(found, at_once, atol=0.01)
+    np.testing.assert_array_equal(found, prototypicality(values, n_clusters=3, seed=0))
+    with pytest.raises(Stopped):  # also within a start
+        prototypicality(values, n_clusters=3, seed=0, n_starts=1, progress=Collected(0))
 
 
 def test_more_clusters_than_images_are_refused():
