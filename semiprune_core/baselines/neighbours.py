@@ -9,13 +9,18 @@ from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray, IntArray
 
 CELLS = 1 << 24  # distances looked at in one block: 64 MB
+BLOCK = 4096
 
 
 def unit_length(values: np.ndarray) -> FloatArray:
-    """(N, D) float32 rows of length 1; a row of zeros stays."""
-    rows = np.asarray(values, dtype=np.float32)
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(length > 0, length, 1)
+    """(N, D) new float32 rows of length 1; a row of zeros stays. Block by block: nothing else is of their size."""
+    rows = np.empty(values.shape, dtype=np.float32)
+    for start in range(0, len(rows), BLOCK):
+        part = rows[start : start + BLOCK]
+        part[...] = values[start : start + BLOCK]
+        length = np.linalg.norm(part, axis=1, keepdims=True)
+        part /= np.where(length > 0, length, 1)
+    return rows
 
 
 def nearest(

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from semiprune_core.baselines.neighbours import unit_length
+from semiprune_core.baselines.neighbours import BLOCK, unit_length
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray
@@ -45,7 +45,7 @@ def _at_once(rows: FloatArray, n_clusters: int, seed: int, progress: Progress | 
     """Inertia and centroids (K, D) of Lloyd's k-means from one start."""
     from sklearn.cluster import KMeans
 
-    model = KMeans(n_clusters, n_init=1, random_state=seed).fit(rows)
+    model = KMeans(n_clusters, n_init=1, random_state=seed, copy_x=False).fit(rows)  # centred in place, and back
     return float(model.inertia_), model.cluster_centers_
 
 
@@ -79,5 +79,8 @@ def to_nearest(rows: FloatArray, centroids: FloatArray) -> FloatArray:
     >>> to_nearest(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 0.0]])).tolist()
     [0.0, 1.0]
     """
-    likeness = unit_length(rows) @ unit_length(centroids).T
-    return 1 - np.clip(likeness.max(axis=1), -1, 1).astype(np.float64)
+    found, towards = np.empty(len(rows)), unit_length(centroids).T
+    for start in range(0, len(rows), BLOCK):
+        likeness = unit_length(rows[start : start + BLOCK]) @ towards
+        found[start : start + BLOCK] = np.clip(likeness.max(axis=1), -1, 1)
+    return 1 - found

@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from semiprune_core import files
-from semiprune_core.baselines.neighbours import nearest, unit_length
+from semiprune_core.baselines.neighbours import BLOCK, nearest, unit_length
 from semiprune_core.baselines.settings import HeadSettings
 from semiprune_core.baselines.steps import run_steps
 from semiprune_core.checks import check_range
@@ -100,9 +100,11 @@ def prepared(values: np.ndarray, settings: HeadSettings, progress: Progress) -> 
     if settings.n_components and values.shape[1] > settings.n_components:
         rows = principal_components(values, settings.n_components, progress)
     else:
-        rows = np.asarray(values, dtype=np.float32)
-    rows = rows - rows.mean(axis=0)
-    return rows / max(float(rows.std()), 1e-12)
+        rows = np.array(values, dtype=np.float32)  # a copy, as it is changed in place
+    rows -= rows.mean(axis=0)
+    blocks = (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
+    rows /= max(math.sqrt(sum(float(np.vdot(one, one)) for one in blocks) / rows.size), 1e-12)
+    return rows
 
 
 def cluster(
@@ -121,7 +123,9 @@ def cluster(
     if n < 2 * n_clusters:
         raise InvalidDataError(f"{n} images are too few for {n_clusters} clusters. Ask for fewer clusters.")
     k = max(1, min(settings.n_neighbours, n // (2 * n_clusters)))  # not beyond half a class in small pools
-    similar, _ = nearest(rows := unit_length(values), rows, k, itself=False, progress=progress)
+    rows = unit_length(values)
+    similar, _ = nearest(rows, rows, k, itself=False, progress=progress)
+    del rows  # as large as what the heads see
     place = choose_device(device)
     seen = torch.from_numpy(prepared(values, settings, progress)).to(place)
     with torch.random.fork_rng(devices=[]):

@@ -15,6 +15,7 @@ from collections import Counter
 
 import numpy as np
 
+from semiprune_core.baselines.neighbours import BLOCK
 from semiprune_core.baselines.settings import ZCoreSettings
 from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidDataError
@@ -40,7 +41,9 @@ def zcore_scores(
     check_range("subspace", settings.subspace, low=1, high=n_dimensions)
     if n < 2:
         raise InvalidDataError("Coverage and redundancy need at least two images.")
-    columns = np.ascontiguousarray(np.asarray(values, dtype=np.float32).T)  # (D, N): a subspace is a few rows
+    columns = np.empty((n_dimensions, n), dtype=np.float32)  # a subspace is a few rows
+    for start in range(0, n, BLOCK):
+        columns[:, start : start + BLOCK] = values[start : start + BLOCK].T
     total = rng.random(n) if settings.random_start else np.zeros(n)
     dims, points = draw_points(columns, n_samples_for(n, settings), settings.subspace, rng)
     order = np.lexsort(dims.T[::-1])
@@ -60,7 +63,8 @@ def draw_points(
 ) -> tuple[IntArray, FloatArray]:
     """``n_samples`` subspaces (S, m), their dimensions different and rising, and a point in each (S, m)."""
     n_dimensions = len(columns)
-    low, peak, high = columns.min(axis=1), np.median(columns, axis=1), columns.max(axis=1)
+    low, high = columns.min(axis=1), columns.max(axis=1)
+    peak = np.array([np.median(row) for row in columns])  # of all at once it would copy all
     dims = np.empty((n_samples, subspace), dtype=np.int64)
     points = np.empty((n_samples, subspace), dtype=np.float32)
     for start in range(0, n_samples, DRAW_BLOCK):

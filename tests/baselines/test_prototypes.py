@@ -29,8 +29,15 @@ def test_the_distance_is_the_cosine_one_to_the_nearest_centroid():
     np.testing.assert_allclose(to_nearest(rows, centroids), slow, atol=1e-6)
 
 
+def test_features_stay_as_they_are():
+    values = np.random.default_rng(0).normal(2, 1, (60, 4)).astype(np.float32)
+    before = values.copy()
+    prototypicality(values, n_clusters=3, seed=0)
+    np.testing.assert_array_equal(values, before)
+
+
 def test_of_several_starts_the_one_with_the_least_inertia_counts(monkeypatch):
-    given = iter([(3.0, [[1.0, 0.0]]), (1.0, [[0.0, 1.0]]), (2.0, [[1.0, 0.0]])])
+    given = iter([(3.0, np.eye(2)[:1]), (1.0, np.eye(2)[1:]), (2.0, np.eye(2)[:1])])
     seeds = []
     monkeypatch.setattr(prototypes, "_at_once", lambda rows, k, seed, progress: (seeds.append(seed), next(given))[1])
     scores = prototypicality(np.eye(2), n_clusters=1, seed=0, n_starts=3)

@@ -131,6 +131,19 @@ def test_features_that_are_not_finite_give_no_clusters():
         cluster(values, n_clusters=3, settings=SMALL, seed=0, progress=Collected())
 
 
+@pytest.mark.parametrize("n_components", [0, 3])
+def test_heads_see_zero_means_and_one_scale_and_the_features_stay_as_they_are(n_components):
+    values = three_groups()[0].astype(np.float32)
+    before = values.copy()
+    seen = temi.prepared(values, SMALL.replace(n_components=n_components), Collected())
+    assert seen.dtype == np.float32 and seen.shape[1] == (n_components or 6) and seen.std() == pytest.approx(1)
+    np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-6)
+    if not n_components:
+        centred = before - before.mean(axis=0)
+        np.testing.assert_allclose(seen, centred / centred.std(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(values, before)
+
+
 def test_too_few_images_for_the_clusters_are_refused():
     with pytest.raises(InvalidDataError, match="7 images are too few for 4 clusters"):
         cluster(np.eye(7), n_clusters=4, settings=SMALL, seed=0, progress=Collected())
