@@ -26,11 +26,14 @@ def prototypicality(
     """(N,) float64 cosine distance in [0, 2] of each row of ``values`` (N, D) to the nearest k-means centroid.
 
     The clusters are those of the rows scaled to length 1, the best of ``n_starts`` runs from k-means++ starts: the one
-    with the least sum of squared distances.
+    with the least sum of squared distances. A row of zeros, such as a black image, has no direction: it takes no part
+    and gets the median distance, neither hard nor easy.
     """
-    if len(values) < n_clusters:
-        raise InvalidDataError(f"There are {len(values)} images for {n_clusters} clusters. Ask for fewer clusters.")
-    rows = unit_length(values)
+    blank = ~np.any(values, axis=1)
+    if (n_seen := int((~blank).sum())) < n_clusters:
+        there = f"{n_seen} images that are not blank" if blank.any() else f"{n_seen} images"
+        raise InvalidDataError(f"There are {there} for {n_clusters} clusters. Ask for fewer clusters.")
+    rows = unit_length(values[~blank] if blank.any() else values)
     fit = _in_batches if len(rows) > MANY else _at_once
     least, best = math.inf, np.empty(0)
     for number, start in enumerate(np.random.SeedSequence(seed).generate_state(n_starts)):
@@ -38,7 +41,10 @@ def prototypicality(
         inertia, centroids = fit(rows, n_clusters, int(start), progress)
         if inertia < least:
             least, best = inertia, centroids
-    return to_nearest(rows, best)
+    found = np.empty(len(values))
+    found[~blank] = to_nearest(rows, best)
+    found[blank] = np.median(found[~blank])
+    return found
 
 
 def _at_once(rows: FloatArray, n_clusters: int, seed: int, progress: Progress | None) -> tuple[float, FloatArray]:

@@ -69,6 +69,20 @@ def test_a_large_pool_is_clustered_in_batches_with_the_same_finding(monkeypatch)
         prototypicality(values, n_clusters=3, seed=0, n_starts=1, progress=Collected(0))
 
 
+def test_a_blank_image_is_neither_hard_nor_easy_and_changes_nothing_for_others():
+    values = np.random.default_rng(0).uniform(0.2, 1, (41, 5))
+    plain = prototypicality(values, n_clusters=2, seed=0)
+    black = np.insert(values, [0, 20], 0, axis=0)
+    found = prototypicality(black, n_clusters=2, seed=0)
+    np.testing.assert_array_equal(np.delete(found, [0, 21]), plain)
+    assert found[0] == found[21] == np.median(plain) < plain.max() < 0.5
+
+
+def test_blank_images_do_not_count_for_the_clusters():
+    with pytest.raises(InvalidDataError, match="There are 2 images that are not blank for 3 clusters"):
+        prototypicality(np.diag([1.0, 1.0, 0.0, 0.0]), n_clusters=3, seed=0)
+
+
 def test_more_clusters_than_images_are_refused():
     with pytest.raises(InvalidDataError, match="3 images for 4 clusters"):
         prototypicality(np.eye(3), n_clusters=4, seed=0)
