@@ -8,6 +8,7 @@ from semiprune_core.baselines import swav
 from semiprune_core.baselines.settings import SWAV, SwavSettings
 from semiprune_core.baselines.swav import lr_at, sinkhorn, swapped_loss, train_encoder
 from semiprune_core.errors import InvalidDataError, SemiPruneError
+from semiprune_core.learning import sampling
 from semiprune_core.progress import Collected, Stopped
 
 
@@ -128,6 +129,28 @@ def test_training_follows_the_learning_rate(monkeypatch):
     settings = SMALL.replace(epochs=4, warm_up=0.5)
     train_encoder(streaks(64)[0], settings=settings, seed=0, progress=Collected())
     assert given == [lr_at(step, 8, settings) for step in range(8)]
+
+
+@pytest.mark.parametrize("frozen, moved", [(1.0, [False] * 4), (0.5, [False, False, True, True]), (0.0, [True] * 4)])
+def test_prototypes_stay_where_they_are_for_a_share_of_the_steps(frozen, moved, monkeypatch):
+    made, states = [], []
+
+    class Kept(swav.Projector):
+        def __init__(self, *given):
+            super().__init__(*given)
+            made.append(self)
+
+    class Watch(Collected):
+        def report(self, done, total, /, **facts):
+            super().report(done, total, **facts)
+            states.append(made[0].prototypes.detach().clone())
+
+    monkeypatch.setattr(swav, "Projector", Kept)
+    settings = SMALL.replace(epochs=2, weight_decay=0.1, frozen=frozen)
+    train_encoder(streaks(64)[0], settings=settings, seed=0, progress=Watch())
+    torch.manual_seed(int(np.random.SeedSequence([0, sampling.WEIGHTS]).generate_state(1)[0]))
+    begun = [swav.Projector(128, settings).prototypes.detach(), *states]
+    assert [not torch.allclose(one, other, atol=1e-6) for one, other in zip(begun, states)] == moved
 
 
 def test_the_papers_preset_has_the_values_of_its_cifar_run():

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from semiprune_core.baselines import temi
-from semiprune_core.baselines.settings import HeadSettings
+from semiprune_core.baselines.settings import HEADS, HeadSettings
 from semiprune_core.baselines.temi import Heads, cluster, head_losses
 from semiprune_core.errors import InvalidDataError, SemiPruneError, WorkspaceError
 from semiprune_core.progress import Collected, Stopped
@@ -142,6 +142,16 @@ def test_heads_see_zero_means_and_one_scale_and_the_features_stay_as_they_are(n_
         centred = before - before.mean(axis=0)
         np.testing.assert_allclose(seen, centred / centred.std(), rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(values, before)
+
+
+def test_the_papers_preset_has_the_values_of_elfs_command():
+    """The options of ELFS's README, else the defaults of its code, with a learning rate for batches of 256."""
+    paper = HEADS["paper"]
+    assert (paper.n_heads, paper.n_neighbours, paper.epochs, paper.batch_size) == (50, 50, 200, 1024)
+    assert (paper.hidden, paper.bottleneck, paper.n_components) == (512, 256, 0)
+    assert paper.lr == pytest.approx(1e-4 * 1024 / 256) and paper.warm_up * paper.epochs == 20
+    assert (paper.beta, paper.temperature, paper.weight_decay) == (0.6, 0.1, 1e-4)
+    assert (paper.teacher_momentum, paper.share_momentum) == (0.996, 0.9)
 
 
 def test_too_few_images_for_the_clusters_are_refused():
