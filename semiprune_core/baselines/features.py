@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiprune_core.baselines.dynamics import work_folder
+from semiprune_core.baselines.neighbours import BLOCK, unit_length
 from semiprune_core.baselines.settings import AUTO, EncoderSettings
 from semiprune_core.embeddings.encoders import PACKAGED, named_encoder, own_side, packaged_encoder
 from semiprune_core.embeddings.features import FEATURES, Features, checked, from_pretrained
 from semiprune_core.embeddings.maps import MapSettings
-from semiprune_core.errors import InvalidDataError
+from semiprune_core.errors import InvalidDataError, InvalidSettingError
 from semiprune_core.evidence_store import EvidenceRun, find_evidence, opened
 from semiprune_core.pool import Pool
 
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from semiprune_core.evidence import EvidenceRequest
 
 PROVIDER = "features"
+JOIN = "+"
 SMALLEST_SIDE, LARGEST_SIDE = 64, 224
 
 
 def chosen_encoder(settings: EncoderSettings) -> str:
     """What ``auto`` means on this machine; any other name stays."""
-    if settings.encoder != AUTO:
-        return settings.encoder
-    return packaged_encoder() or "pixels"
+    names = settings.encoder.split(JOIN)
+    return JOIN.join(packaged_encoder() or "pixels" if name == AUTO else name for name in names)
 
 
 def default_side(name: str, image_size: int) -> int:
@@ -56,6 +57,8 @@ def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> Eviden
     Those of the project's own models lie in their artifacts already and are kept once more, with the input they are of:
     the evidence then stands by itself.
     """
+    if JOIN in settings.encoder:
+        return _joined(request, settings)
     project, pool = request.project, request.project.pool()
     asked = feature_settings(settings, pool)
     said = {"provider": PROVIDER, **{name: getattr(asked, name) for name in ("features", "encoder", "encoder_size")}}
@@ -68,6 +71,32 @@ def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> Eviden
     with work_folder(dataclasses.replace(request, seed=0), PROVIDER, said, inputs) as folder:  # one for all seeds
         found = from_pretrained(project, asked, request.progress, device=request.device, folder=folder)
         return _keep(request, said, found, request.device)
+
+
+def _joined(request: EvidenceRequest, settings: EncoderSettings) -> EvidenceRun:
+    """The features of several encoders side by side, those of each scaled to length 1, as evidence of their own."""
+    names = settings.encoder.split(JOIN)
+    weights = settings.weights.split(JOIN) if settings.weights else [""] * len(names)
+    if len(weights) != len(names):
+        raise InvalidSettingError(
+            f"There are {len(weights)} weights for the {len(names)} encoders {settings.encoder}. Give them in the same "
+            f"order with {JOIN} between them, and nothing for an encoder that has its own."
+        )
+    parts = [pool_features(request, settings.replace(encoder=name, weights=file)) for name, file in zip(names, weights)]
+    said = {"provider": PROVIDER, "features": "joined", "encoder": chosen_encoder(settings)}
+    inputs = {"pool": request.project.pool().hash}
+    inputs |= {f"features_{number}": one.artifact.hash for number, one in enumerate(parts, 1)}
+    if known := find_evidence(request.project, said, inputs, None):
+        return known
+    arrays = [one.array("features") for one in parts]
+    shape = len(arrays[0]), sum(one.shape[1] for one in arrays)
+    with request.project.draft("evidence", settings=said, inputs=inputs) as draft:
+        out = np.lib.format.open_memmap(draft.path("features.npy"), mode="w+", dtype=np.float16, shape=shape)
+        for start in range(0, len(out), BLOCK):
+            out[start : start + BLOCK] = np.hstack([unit_length(one[start : start + BLOCK]) for one in arrays])
+        out.flush()
+        draft.facts.update(n_images=shape[0], n_dimensions=shape[1])
+    return opened(draft)
 
 
 def _keep(request: EvidenceRequest, said: Mapping[str, Any], found: Features, device: str) -> EvidenceRun:

@@ -24,7 +24,8 @@ class EncoderSettings(Settings):
 
     ``auto`` is a pretrained encoder that needs no network where one is installed, raw pixels otherwise. A pretrained
     encoder sees the images at ``encoder_size`` pixels; 0 is what it is made for (224 mostly), and for
-    ``efficientnet_lite0`` twice the side of the training cache, 64 to 224.
+    ``efficientnet_lite0`` twice the side of the training cache, 64 to 224. ``a+b`` puts the features of two encoders
+    side by side, each scaled to length 1; their files are given as ``FILE+FILE``.
     """
 
     encoder: str = AUTO

@@ -380,6 +380,28 @@ def test_a_stopped_encoding_goes_on_with_the_same_encoder_and_size_alone(project
     assert not list((tmp_path / "work").iterdir())
 
 
+def test_encoders_with_a_plus_stand_side_by_side_each_of_length_one(project, tmp_path):
+    save_file(resnet18(num_classes=2).state_dict(), tmp_path / "net.safetensors")
+    settings = {"encoder": "resnet18+pixels", "weights": f"{tmp_path / 'net.safetensors'}+", "encoder_size": 32}
+
+    def run(**more):
+        asked = {**settings, "n_clusters": 3, **more}
+        return kept_for("prototypicality", EvidenceRequest(project, Collected(), settings=asked))
+
+    joined = features_of(project, run())
+    first, second = (
+        np.asarray(features_of(project, run(encoder=name, weights=file)).array("features"), np.float64)
+        for name, file in (("resnet18", str(tmp_path / "net.safetensors")), ("pixels", ""))
+    )
+    wanted = np.hstack([one / np.linalg.norm(one, axis=1, keepdims=True) for one in (first, second)])
+    assert joined.array("features").shape == (80, 512 + 784) and joined.array("features").dtype == np.float16
+    np.testing.assert_allclose(joined.array("features"), wanted, atol=1e-3)
+    n_made = len(project.artifacts("evidence"))
+    assert run().artifact.facts["encoder"] == "resnet18+pixels" and len(project.artifacts("evidence")) == n_made
+    with pytest.raises(InvalidSettingError, match="There are 3 weights for the 2 encoders"):
+        run(weights="a+b+c")
+
+
 def features_of(project, run):
     """The features that evidence was made from."""
     return next(
