@@ -7,7 +7,8 @@ keeps one c_D per data set; here each ratio has its own). Random is always among
 searched in the same way, as its paper does, on the clusters that stand in for their labels.
 
 How a value compares with Random is judged on differences paired over seeds: the same seed trains both from the same
-weights. Two or three seeds say little about their own deviation, so the spread is pooled over all values of a ratio.
+weights. Two or three seeds say little about their own deviation, so it is pooled over all values of a ratio; and the
+best of many is ahead of Random by chance alone, so the interval is widened by the number of values (Bonferroni).
 
 The training itself is in ``learning.search_job``; nothing here loads torch.
 """
@@ -15,6 +16,7 @@ The training itself is in ``learning.search_job``; nothing here loads torch.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from semiprune_core import jobs
 from semiprune_core.artifacts import Artifact
@@ -31,7 +34,7 @@ from semiprune_core.learning import machine
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS
-from semiprune_core.records import coreset_size
+from semiprune_core.records import FloatArray, coreset_size
 from semiprune_core.results import ScoreRun, TrajectoryRun, made_from
 from semiprune_core.scored import Scored, labels_behind, opened_scored, scored_for, settings_of
 from semiprune_core.selection.defaults import (
@@ -58,6 +61,8 @@ EPOCHS_RATIO = 0.3
 CHEAP_SHARE = 2
 """A cheap search trains for the n-th part of the epochs."""
 FEWEST_EPOCHS = 3
+CONFIDENCE = 0.95
+"""Of the interval of a difference, all values of a ratio together."""
 PAPER = "paper:"
 COLUMNS = ("method", "pruning_ratio", "seed", "knob", "value", "n_epochs", "n_train", "n_test", "n_correct", "accuracy")
 KNOB_WORDS = {"cutoff": "cutoff", "c_d": "c_D"}
@@ -395,10 +400,10 @@ def best_epochs(table: pd.DataFrame, grid: Grid) -> int | None:
 class Best:
     """The best value at one ratio, and how it compares with Random; accuracies in [0, 1] on held-out pseudo-labels.
 
-    ``spread`` and ``random_spread`` are standard deviations over the seeds; ``difference`` is the mean over the seeds
-    of value minus Random, ``difference_spread`` the deviation of such differences, pooled over all values of the
-    ratio. All three spreads are 0 for one seed, whose ``verdict`` is "unknown"; else it is "better", "equal" or
-    "worse".
+    ``spread`` and ``random_spread`` are standard deviations over the seeds, 0 for one. ``difference`` is the mean over
+    the seeds of value minus Random, ``difference_half`` half its 95% interval, which holds for the best of the
+    ``n_tried`` values that were compared. ``verdict`` is "better" or "worse" beyond that interval, "unclear" within it,
+    and "unknown" for one seed, which has no interval.
     """
 
     pruning_ratio: float
@@ -412,7 +417,8 @@ class Best:
     random_mean: float
     random_spread: float
     difference: float
-    difference_spread: float
+    difference_half: float | None
+    n_tried: int
     verdict: str
 
     @property
@@ -428,50 +434,56 @@ class Best:
     @property
     def sentence(self) -> str:
         """The verdict for people, differences in percentage points."""
-        by = f"{100 * abs(self.difference):.1f} ± {100 * self.difference_spread:.1f} points"
+        side = "below" if self.difference < 0 else "above"
+        if self.difference_half is None:
+            size = f"{100 * abs(self.difference):.1f} points"
+            return f"{self.value_words} is {size} {side} Random; one seed cannot tell chance."
+        by = f"{100 * abs(self.difference):.1f} ± {100 * self.difference_half:.1f} points"
         if self.verdict == "better":
             return f"{self.value_words} beats Random by {by}."
         if self.verdict == "worse":
             return f"Random is better: even {self.value_words} is {by} below it."
-        if self.verdict == "equal":
-            sign = "+" if self.difference >= 0 else "-"
-            return f"Nothing beats Random beyond the spread; {self.value_words} comes closest ({sign}{by})."
-        sign = "above" if self.difference >= 0 else "below"
+        tried = "the only value" if self.n_tried == 1 else f"the best of {self.n_tried}"
         return (
-            f"{self.value_words} is {100 * abs(self.difference):.1f} points {sign} Random; one seed cannot tell chance."
+            f"{self.value_words}, {tried}, is {by} {side} Random: that may be chance, the interval contains zero. It "
+            "is the default, and Random may do as well."
         )
 
 
 def best_values(table: pd.DataFrame, n_epochs: int | None) -> list[Best]:
-    """The best value of every ratio in a complete ``table``, ratios rising; of equal means the smaller value."""
+    """The best value of every ratio in a complete ``table``, ratios rising; of equal means the smaller value.
+
+    Where T was sought its trials count among the values that were tried.
+    """
     found = []
-    mine = table[(table["method"] != RANDOM) & (table["n_epochs"] == (n_epochs or 0))]
-    for ratio, rows in mine.groupby("pruning_ratio"):
+    length = n_epochs or 0
+    for ratio, rows in table[table["method"] != RANDOM].groupby("pruning_ratio"):
         by_random = table[(table["method"] == RANDOM) & (table["pruning_ratio"] == ratio)].set_index("seed")["accuracy"]
-        by_value = rows.pivot_table(index="value", columns="seed", values="accuracy").dropna()
-        if by_random.empty or by_value.empty:
+        tried = rows.pivot_table(index=["n_epochs", "value"], columns="seed", values="accuracy").dropna()
+        if by_random.empty or length not in tried.index.get_level_values("n_epochs"):
             continue
-        by_random = by_random.reindex(by_value.columns)
-        differences = by_value - by_random
-        n_seeds = by_value.shape[1]
+        by_random = by_random.reindex(tried.columns)
+        by_value = tried.loc[length]
         value = float(by_value.mean(axis=1).idxmax())
-        spread = float(np.sqrt(differences.var(axis=1, ddof=1).mean())) if n_seeds > 1 else 0.0
-        difference = float(differences.loc[value].mean())
+        difference = float((by_value.loc[value] - by_random).mean())
+        n_test = int(rows["n_test"].iloc[0])
+        half = _half_of_best(tried.to_numpy(), by_random.to_numpy(), resolution=1 / n_test)
         found.append(
             Best(
                 pruning_ratio=float(ratio),
                 knob=str(rows["knob"].iloc[0]),
                 value=value,
                 n_epochs=n_epochs,
-                n_seeds=n_seeds,
-                n_test=int(rows["n_test"].iloc[0]),
+                n_seeds=by_value.shape[1],
+                n_test=n_test,
                 mean=float(by_value.loc[value].mean()),
                 spread=_deviation(by_value.loc[value]),
                 random_mean=float(by_random.mean()),
                 random_spread=_deviation(by_random),
                 difference=difference,
-                difference_spread=spread,
-                verdict=_verdict(difference, spread, n_seeds),
+                difference_half=half,
+                n_tried=len(tried),
+                verdict=_verdict(difference, half),
             )
         )
     return found
@@ -481,10 +493,29 @@ def _deviation(values: pd.Series) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
-def _verdict(difference: float, spread: float, n_seeds: int) -> str:
+def _half_of_best(tried: FloatArray, by_random: FloatArray, *, resolution: float) -> float | None:
+    """Half the interval of the best value's mean difference to Random; None for one seed.
+
+    ``tried`` (values, seeds) and ``by_random`` (seeds,) are accuracies, measured in steps of ``resolution``. Student's
+    interval with the pooled deviation of the differences, Bonferroni's correction for picking the best. All differences
+    share Random's few trainings, which by luck may waver little: the deviation is not taken for less than that of two
+    trainings that waver like all others here, once what is common to a seed is taken out.
+    """
+    n_values, n_seeds = tried.shape
     if n_seeds < 2:
+        return None
+    freedom = n_values * (n_seeds - 1)
+    differences = (tried - by_random).var(axis=1, ddof=1).mean()
+    every = np.vstack([tried, by_random])
+    left = every - every.mean(axis=1, keepdims=True) - every.mean(axis=0) + every.mean()
+    deviation = max(math.sqrt(max(differences, 2 * (left**2).sum() / freedom)), resolution)
+    return float(stats.t.ppf(1 - (1 - CONFIDENCE) / (2 * n_values), freedom) * deviation / math.sqrt(n_seeds))
+
+
+def _verdict(difference: float, half: float | None) -> str:
+    if half is None:
         return "unknown"
-    return "better" if difference > spread else "worse" if difference < -spread else "equal"
+    return "better" if difference > half else "worse" if difference < -half else "unclear"
 
 
 @dataclass(frozen=True)
@@ -539,7 +570,11 @@ class SearchRun:
 
     @property
     def best(self) -> list[Best]:
-        return [Best(**values) for values in self.artifact.facts["best"]]
+        """As it was kept; a search from before intervals is judged anew by its trials."""
+        kept = self.artifact.facts["best"]
+        if any("difference_half" not in values for values in kept):
+            return best_values(self.trials(), kept[0]["n_epochs"])
+        return [Best(**values) for values in kept]
 
     def trials(self) -> pd.DataFrame:
         return pd.read_parquet(self.artifact.path("trials.parquet"))

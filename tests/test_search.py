@@ -1,5 +1,7 @@
 """What a search tries, what it makes of the results, and where its values go."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -33,8 +35,8 @@ def result(right, n=100):
     return {"n_train": 10, "n_test": n, "n_correct": right, "seconds": 1.0}
 
 
-def table(rows):
-    """A table from (method, ratio, seed, value or None, T or None, right of 100)."""
+def table(rows, n=100):
+    """A table from (method, ratio, seed, value or None, T or None, right of ``n``)."""
     found = []
     for method, ratio, seed, value, n_epochs, right in rows:
         knob = {AUM: "cutoff", "elfs": "cutoff", DUAL: "c_d"}.get(method)
@@ -45,7 +47,7 @@ def table(rows):
             knobs={} if value is None else {knob: value},
             score_changes={} if n_epochs is None else {"dual_epochs": n_epochs},
         )
-        found.append((trial, result(right)))
+        found.append((trial, result(right, n)))
     return trial_table(found)
 
 
@@ -158,29 +160,107 @@ def test_the_best_value_is_compared_with_random_in_pairs():
     assert best.mean == pytest.approx(0.725) and best.random_mean == pytest.approx(0.62)
     assert best.difference == pytest.approx(0.105)  # (0.10 + 0.11) / 2
     pooled = np.sqrt((np.var([-0.10, -0.08], ddof=1) + np.var([0.10, 0.11], ddof=1)) / 2)
-    assert best.difference_spread == pytest.approx(pooled)
-    assert best.sentence == "cutoff 0.2 beats Random by 10.5 ± 1.1 points."
+    assert best.difference_half == pytest.approx(6.205347 * pooled / np.sqrt(2), rel=1e-6)  # t(1 - 0.025 / 2, 2)
+    assert best.sentence == "cutoff 0.2 beats Random by 10.5 ± 4.9 points."
     assert best.knobs == {"cutoff": 0.2}
+
+
+def against_random(rights):
+    """One value at 0.7 with so many right of 100 by seed, and Random with 60 and 64."""
+    (best,) = best_values(table([*GOOD[:2], *((AUM, 0.7, seed, 0.1, None, n) for seed, n in enumerate(rights))]), None)
+    return best
 
 
 @pytest.mark.parametrize(
     "rights, verdict, words",
     [
-        ((61, 63), "equal", "Nothing beats Random beyond the spread"),
-        ((50, 54), "worse", "Random is better"),
-        ((90, 40), "equal", "Nothing beats"),
+        ((61, 64), "unclear", "cutoff 0.1, the only value, is 0.5 ± 9.0 points above Random: that may be chance"),
+        ((60, 63), "unclear", "is 0.5 ± 9.0 points below Random: that may be chance"),
+        ((90, 40), "unclear", "the interval contains zero. It is the default, and Random may do as well."),
+        ((40, 44), "worse", "Random is better: even cutoff 0.1 is 20.0 ± 9.0 points below it."),
     ],
 )
 def test_it_says_plainly_when_nothing_beats_random(rights, verdict, words):
-    rows = [*GOOD[:2], *((AUM, 0.7, seed, 0.1, None, right) for seed, right in enumerate(rights))]
-    (best,) = best_values(table(rows), None)
+    best = against_random(rights)
     assert best.verdict == verdict and words in best.sentence
+
+
+def test_values_that_rise_and_fall_alike_prove_nothing_on_few_images():
+    """The differences are equal; the deviation is taken for one image of a hundred, and t(0.975, 1) is 12.7."""
+    assert against_random((69, 73)).difference_half == pytest.approx(12.706205 * 0.01 / np.sqrt(2), rel=1e-6)
+    assert against_random((68, 72)).verdict == "unclear" and against_random((69, 73)).verdict == "better"
+
+
+def test_random_that_wavers_little_by_luck_does_not_make_values_sure():
+    rows = [(search.RANDOM, 0.7, seed, None, None, 60) for seed in (0, 1)]
+    rows += [
+        (AUM, 0.7, seed, value, None, 60 + (9 if (seed + number) % 2 else -9))
+        for number, value in enumerate((0.0, 0.1, 0.2, 0.3))
+        for seed in (0, 1)
+    ]
+    (best,) = best_values(table(rows), None)
+    one = np.sqrt(8 * 0.09**2 / 4)  # of a training: eight times nine points beside all means, four degrees of freedom
+    assert best.difference_half == pytest.approx(4.314656 * np.sqrt(2) * one / np.sqrt(2))  # t(1 - 0.025 / 4, 4)
+
+
+def noise(rng, n_values, n_seeds, *, alike=0.0, lead=0.0):
+    """A search at one ratio in which no value differs from Random but the last, by ``lead`` points.
+
+    Trainings waver by one point and seeds by another; ``alike`` is how much the values waver together.
+    """
+    by_seed, together = rng.normal(size=(2, n_seeds))
+    own = np.sqrt(1 - alike) * rng.normal(size=(n_values, n_seeds)) + np.sqrt(alike) * together
+    own[-1] += lead
+    rows = [(search.RANDOM, 0.9, seed, None, None, value) for seed, value in enumerate(rng.normal(size=n_seeds))]
+    rows += [(AUM, 0.9, seed, k / 10, None, own[k, seed]) for k in range(n_values) for seed in range(n_seeds)]
+    return [(*place, round(1000 * (70 + value + by_seed[place[2]]))) for *place, value in rows]
+
+
+def verdicts(n_draws, *shape, **options):
+    """The verdicts on ``n_draws`` such searches, measured on 100,000 images."""
+    rng = np.random.default_rng(7)
+    return [best_values(table(noise(rng, *shape, **options), n=100_000), None)[0].verdict for _ in range(n_draws)]
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5])
+@pytest.mark.parametrize("shape", [(10, 2), (4, 2), (10, 3), (1, 2)])
+def test_on_noise_alone_hardly_anything_beats_random(shape, alike):
+    """At most 5%: 15 of 300 draws, and 26 are within three deviations of that."""
+    found = verdicts(300, *shape, alike=alike)
+    assert len(found) - found.count("unclear") <= 26
+
+
+@pytest.mark.parametrize("shape, lead", [((10, 2), 6.0), ((10, 3), 4.0), ((4, 2), 8.0)])
+def test_a_clear_lead_is_still_found(shape, lead):
+    """Leads of four to eight deviations of a training are told in nine searches of ten."""
+    assert verdicts(100, *shape, lead=lead).count("better") >= 90
 
 
 def test_one_seed_gives_no_verdict():
     (best,) = best_values(table([GOOD[0], GOOD[4]]), None)
-    assert best.verdict == "unknown" and best.spread == best.difference_spread == 0
+    assert best.verdict == "unknown" and best.spread == 0 and best.difference_half is None
     assert "one seed cannot tell" in best.sentence
+
+
+def test_the_trials_that_chose_t_count_among_the_values_tried():
+    rows = [(search.RANDOM, 0.3, seed, None, None, 60 + seed) for seed in (0, 1)]
+    values = [(DUAL, 0.3, seed, c_d, 20, 61 + 2 * seed) for c_d in (1.0, 2.0) for seed in (0, 1)]
+    sought = [(DUAL, 0.3, seed, 2.0, n_epochs, 59) for n_epochs in (10, 30) for seed in (0, 1)]
+    (alone,), (both,) = best_values(table([*rows, *values]), 20), best_values(table([*rows, *values, *sought]), 20)
+    assert (alone.n_tried, both.n_tried) == (2, 4) and alone.value == both.value == 1.0
+
+
+def test_a_search_from_before_intervals_is_judged_anew(project):
+    run = keep(project, table(GOOD))
+    old = [
+        {
+            **{name: value for name, value in one.items() if name not in ("difference_half", "n_tried")},
+            "verdict": "equal",
+        }
+        for one in run.artifact.facts["best"]
+    ]
+    manifest = {**run.artifact.manifest, "facts": {**run.artifact.facts, "best": old}}
+    assert SearchRun(dataclasses.replace(run.artifact, manifest=manifest)).best == run.best
 
 
 def test_values_without_every_seed_are_not_chosen():

@@ -84,7 +84,7 @@ def test_found_values_are_explained_and_can_be_used(project):
     run = keep(project, table(GOOD), settings)
     app = opened("select", project)
     assert "Cutoff 0.2." in said(app)
-    assert "Searched, 2 seeds: cutoff 0.2 beats Random by 10.5 ± 1.1 points." in said(app)
+    assert "Searched, 2 seeds: cutoff 0.2 beats Random by 10.5 ± 4.9 points." in said(app)
     assert ":green[beats Random]" in said(app)
     app.selectbox(key="select_method").set_value("random").run()
     app.slider(key="select_ratio").set_value(0.9).run()
@@ -98,4 +98,6 @@ def test_it_says_plainly_when_nothing_beats_random(project):
     rows = [*GOOD[:2], *((("semi_aum_cutoff"), 0.7, seed, 0.1, None, right) for seed, right in ((0, 61), (1, 63)))]
     keep(project, table(rows), search.SearchSettings(ratios=(0.7,), scores=latest_scores(project).artifact.id))
     app = opened("select", project)
-    assert "Nothing beats Random beyond the spread at any of these ratios" in said(app)
+    assert "Nothing beats Random beyond chance at any of these ratios" in said(app)
+    assert ":gray[may be chance]" in said(app) and "[beats Random]" not in said(app)
+    assert "Searched, 2 seeds: cutoff 0.1, the only value, is 0.0 ± 12.7 points above Random" in said(app)

@@ -24,7 +24,7 @@ CHEAP, FULL = "Cheap", "Full"
 KNOBS = {"cutoff": "Cutoff", "c_d": "c_D"}
 VERDICTS = {
     "better": ":green[beats Random]",
-    "equal": ":gray[no better than Random]",
+    "unclear": ":gray[may be chance]",
     "worse": ":orange[Random is better]",
     "unknown": ":gray[one seed: no verdict]",
 }
@@ -210,8 +210,8 @@ def _result(run: SearchRun) -> None:
     )
     if not any(one.verdict == "better" for one in run.best):
         st.info(
-            "Nothing beats Random beyond the spread at any of these ratios: Random is as good a choice here. More "
-            "seeds, the full schedule or a larger pool may tell them apart.",
+            "Nothing beats Random beyond chance at any of these ratios. The values found are the defaults all the "
+            "same, and Random may do as well. More seeds, the full schedule or a larger pool may tell them apart.",
             icon=":material/balance:",
         )
     for one in run.best:
@@ -224,9 +224,12 @@ def _best(run: SearchRun, one: Best) -> None:
     ratio, value, numbers, verdict, use = st.columns([1, 2, 5, 2.2, 1], vertical_alignment="center")
     ratio.markdown(f"Ratio **{one.pruning_ratio:g}**")
     value.markdown(f"**{literal(one.value_words)}**")
+    half = "" if one.difference_half is None else f" ± {100 * one.difference_half:.1f}"
     numbers.markdown(
         f"{one.mean:.1%} ± {100 * one.spread:.1f} :gray[Random {one.random_mean:.1%} ± {100 * one.random_spread:.1f}, "
-        f"difference {100 * one.difference:+.1f} ± {100 * one.difference_spread:.1f} points]"
+        f"difference {100 * one.difference:+.1f}{half} points]",
+        help="Accuracies with their standard deviation over the seeds; the difference with half its 95% interval, "
+        "which allows for having picked the best of all values.",
     )
     verdict.markdown(VERDICTS[one.verdict], help=one.sentence)
     used = use.button(
