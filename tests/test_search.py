@@ -148,7 +148,7 @@ def test_unknown_names_are_refused_with_the_known_ones():
         SearchSettings(start="paper:mnist")
 
 
-def test_cheap_is_a_third_of_the_schedule():
+def test_cheap_is_half_of_the_schedule():
     assert SearchSettings().supervised().epochs == 15 and "cheap" in SearchSettings().in_words
     assert SearchSettings(cheap=False).supervised().epochs == 30
     assert SearchSettings(training={"epochs": 5}).supervised().epochs == 3
