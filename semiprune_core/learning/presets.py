@@ -94,7 +94,14 @@ for _name, (_net, _epochs, _batch, _ratio, _decay) in PAPER_SSL.items():
     )
 for _name, (_net, _epochs, _batch, _decay) in PAPER_SUPERVISED.items():
     SUPERVISED_PRESETS.register(f"paper:{_name}", title=f"Paper: {_name}", about="As in the paper; needs a GPU.")(
-        SupervisedSettings(net=_net, epochs=_epochs, batch_size=_batch, weight_decay=_decay, checkpoint_every=1000)
+        SupervisedSettings(
+            net=_net,
+            epochs=_epochs,
+            batch_size=_batch,
+            weight_decay=_decay,
+            halve=_name != "imagenet1k",
+            checkpoint_every=1000,
+        )
     )
 
 

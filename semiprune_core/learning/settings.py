@@ -117,22 +117,29 @@ class SupervisedSettings(TrainingSettings):
     decay_norms: bool = True
     stretch: float = 1.0
     """A coreset of a share s of the pool is trained for 1/s times the epochs, but at most so many times as many."""
+    halve: bool = True
+    """Whether the batch is halved for coresets from ratio 0.8 on, and again from 0.9 on."""
 
     def check(self) -> None:
         super().check()
         check_choice("schedule", self.schedule, ("cosine", "step"))
         check_range("stretch", self.stretch, low=1)
 
+    def to_json(self) -> dict[str, Any]:
+        """Without ``halve`` where it is on, as before there was such a setting: results are found by a hash of this."""
+        said = super().to_json()
+        return {name: value for name, value in said.items() if name != "halve" or not value}
+
     def for_coreset(self, pruning_ratio: float) -> SupervisedSettings:
         """The settings for a coreset: the batch is halved from ratio 0.8 on and again from 0.9 on (the paper's
-        appendix), and a short schedule is stretched.
+        appendix, for all data sets but ImageNet-1K), and a short schedule is stretched.
 
         >>> settings = SupervisedSettings(epochs=30, stretch=3)
         >>> [(one.batch_size, one.epochs) for one in map(settings.for_coreset, (0, 0.5, 0.8, 0.9))]
         [(128, 30), (128, 60), (64, 90), (32, 90)]
         """
         check_range("pruning_ratio", pruning_ratio, low=0, high=1, high_open=True)
-        halved = (pruning_ratio >= 0.8) + (pruning_ratio >= 0.9)
+        halved = self.halve * ((pruning_ratio >= 0.8) + (pruning_ratio >= 0.9))
         longer = min(self.stretch, 1 / (1 - pruning_ratio))
         return self.replace(batch_size=max(2, self.batch_size >> halved), epochs=round(longer * self.epochs))
 

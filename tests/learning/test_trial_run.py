@@ -5,7 +5,7 @@ import pytest
 
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning import trial_run
-from semiprune_core.learning.presets import supervised_preset
+from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.learning.trial_run import Workbench, train_trial
 from semiprune_core.progress import Collected, Stopped
@@ -41,6 +41,24 @@ def bench(tmp_path):
 def test_the_batch_is_halved_at_80_and_again_at_90(ratio, batch):
     assert SupervisedSettings().for_coreset(ratio).batch_size == batch
     assert SupervisedSettings(batch_size=2).for_coreset(ratio).batch_size == 2
+    assert SupervisedSettings(halve=False).for_coreset(ratio).batch_size == 128
+
+
+@pytest.mark.parametrize("name", [name for name in SUPERVISED_PRESETS if name.startswith("paper:")])
+def test_the_paper_keeps_the_batch_on_imagenet_1k_alone(name):
+    preset = supervised_preset(name)
+    share = 1 if name == "paper:imagenet1k" else 4
+    assert preset.for_coreset(0.9).batch_size == preset.batch_size // share
+    assert preset.for_coreset(0.7).batch_size == preset.batch_size
+
+
+def test_settings_from_before_batches_could_be_kept_still_hold():
+    """Results and evidence are found by a hash of the settings: those of every other preset must not change."""
+    for name in SUPERVISED_PRESETS:
+        said = supervised_preset(name).to_json()
+        assert ("halve" in said) == (name == "paper:imagenet1k")
+        assert SupervisedSettings.from_json(said) == supervised_preset(name)
+    assert supervised_preset("paper:imagenet1k").replace(epochs=5).halve is False
 
 
 @pytest.mark.parametrize("ratio, epochs", [(0.0, 30), (0.3, 43), (0.5, 60), (0.7, 90), (0.9, 90), (0.99, 90)])
