@@ -7,7 +7,7 @@ from html import escape
 
 import pandas as pd
 
-from semiprune_core.evaluation_view import RANDOM, Cell, EvaluationView, percent, points, summary
+from semiprune_core.evaluation_view import RANDOM, RANKED_BY, Cell, EvaluationView, percent, points, summary
 from semiprune_core.paths import shown
 from semiprune_core.spreadsheet import safe_cell
 
@@ -145,6 +145,8 @@ def described(view: EvaluationView, *, paper: bool = False) -> str:
     said += ", one seed." if counts == [1] else f", mean ± standard deviation over {over}."
     if view.full is not None:
         said += f" All images together: {100 * view.full.mean:.1f}."
+    if view.has_uneven_seeds:
+        said += f" {RANKED_BY}"
     return said + (" In parentheses: the paper." if paper else "")
 
 

@@ -25,6 +25,9 @@ from semiprune_core.trials import FULL
 CONFIDENCE = 0.95
 USUAL_RATIO = 0.8
 """The ratio the first sentence is about, where it was run."""
+RANKED_BY = (
+    "Methods with different seeds at a ratio are ranked by those they share; one that shares none is not ranked."
+)
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,8 @@ class Cell:
 
     @property
     def shown(self) -> float:
-        """The mean in percent as it is printed; ranks go by it, so that equal numbers are marked equally."""
-        return round(100 * self.mean, 1)
+        """The mean in percent as it is printed."""
+        return as_printed(self.mean)
 
 
 def half_interval(values: Iterable[float], confidence: float = CONFIDENCE, *, resolution: float = 0.0) -> float | None:
@@ -161,13 +164,29 @@ class EvaluationView:
         every = [*([self.full] if self.full else []), *self.cells.values()]
         return tuple(dict.fromkeys(note for cell in every for note in cell.notes))
 
+    def standing(self, pruning_ratio: float) -> dict[str, float]:
+        """The means by which methods are ranked at a ratio: over the seeds that all of them have there.
+
+        An evaluation that runs, was stopped or looked closer at some methods has more seeds of some than of others, and
+        an easy seed is no merit. A method that shares no seed with those that have more of them is left out.
+        """
+        return _on_common_seeds(cell for cell in self._here(pruning_ratio) if cell.method not in self.unranked)
+
+    def _here(self, pruning_ratio: float) -> list[Cell]:
+        return [self.cells[m, pruning_ratio] for m in self.methods if (m, pruning_ratio) in self.cells]
+
+    @property
+    def has_uneven_seeds(self) -> bool:
+        """Whether means that are printed at some ratio are not those that its methods are ranked by."""
+        ranked = [[cell for cell in self._here(ratio) if cell.method not in self.unranked] for ratio in self.ratios]
+        return any(len({frozenset(cell.by_seed) for cell in cells}) > 1 for cells in ranked)
+
     def marks(self, pruning_ratio: float) -> dict[str, str]:
         """``best`` and ``second`` by method at a ratio, of the ranked ones; ties share a mark, one alone gets none.
 
         After a tie for the first place there is still a second: the next lower number.
         """
-        here = [self.cells[m, pruning_ratio] for m in self.methods if (m, pruning_ratio) in self.cells]
-        ranked = {cell.method: cell.shown for cell in here if cell.method not in self.unranked}
+        ranked = {method: as_printed(mean) for method, mean in self.standing(pruning_ratio).items()}
         if len(ranked) < 2:
             return {}
         places = dict(zip(sorted(set(ranked.values()), reverse=True), ("best", "second")))
@@ -181,9 +200,11 @@ class EvaluationView:
 
     def leader(self, pruning_ratio: float) -> str | None:
         """The ranked method with the highest mean at a ratio, Random only where it is alone."""
-        here = [m for m in self.methods if (m, pruning_ratio) in self.cells]
-        rivals = [m for m in here if m != RANDOM and m not in self.unranked] or [m for m in here if m != RANDOM] or here
-        return max(rivals, key=lambda method: self.cells[method, pruning_ratio].mean, default=None)
+        ranked = {method: mean for method, mean in self.standing(pruning_ratio).items() if method != RANDOM}
+        here = self._here(pruning_ratio)
+        others = ranked or _on_common_seeds(cell for cell in here if cell.method != RANDOM)
+        known = others or _on_common_seeds(here)
+        return max(known, key=known.__getitem__, default=None)
 
     def sentence(self, pruning_ratio: float | None = None, method: str | None = None) -> str:
         """What came out at a ratio (the usual one), for a method (the best one), in plain words."""
@@ -245,6 +266,24 @@ class EvaluationView:
         if found.verdict == "unclear":
             return f", {spread} {side} random ({seeds(found.n)}): that may be chance, the interval contains zero."
         return f", {spread} {side} random ({seeds(found.n)})."
+
+
+def as_printed(value: float) -> float:
+    """In percent with one digit; ranks go by it, so that equal numbers are marked equally."""
+    return round(100 * value, 1)
+
+
+def _on_common_seeds(cells: Iterable[Cell]) -> dict[str, float]:
+    """The mean of each method over the seeds all of them have, those with more seeds first asked.
+
+    One that shares none of what is common to the others is left out.
+    """
+    asked, common, kept = list(cells), frozenset[int](), []
+    for cell in sorted(asked, key=lambda cell: -cell.n):
+        shared = common & cell.by_seed.keys() if kept else frozenset(cell.by_seed)
+        if shared:
+            common, kept = shared, [*kept, cell]
+    return {cell.method: float(np.mean([cell.by_seed[seed] for seed in sorted(common)])) for cell in kept}
 
 
 def percent(value: float) -> str:

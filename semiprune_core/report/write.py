@@ -16,7 +16,7 @@ from semiprune_core.embeddings.maps import maps_of
 from semiprune_core.evaluation import EvaluationRun
 from semiprune_core.evaluation_plot import svg_plot
 from semiprune_core.evaluation_runs import unranked
-from semiprune_core.evaluation_view import Cell, EvaluationView, view_of
+from semiprune_core.evaluation_view import RANKED_BY, Cell, EvaluationView, view_of
 from semiprune_core.exporting.content import Content, open_content
 from semiprune_core.freshness import evaluated_before
 from semiprune_core.labeling import has_store, open_store
@@ -363,6 +363,7 @@ def _evaluation(project: Project, pool: Pool) -> str:
     n_seeds = EvaluationRun(artifact).trials()["seed"].nunique()
     seeds = "one seed" if n_seeds == 1 else f"{n_seeds} seeds"
     words = [f"Test accuracy, mean and standard deviation over {seeds}; the best of each ratio is bold."]
+    words += [RANKED_BY] if view.has_uneven_seeds else []
     if view.full is not None:
         words.append(f"All images: {_spread(view.full)}.")
     words.append(f"Coresets were trained on with {TRUTHS.get(artifact.facts.get('truth'), 'the labels at hand')}.")

@@ -78,6 +78,12 @@ def test_the_caption_says_over_how_many_seeds(rows, words):
     assert words in described(view_of(table(*rows)))
 
 
+def test_the_caption_says_when_methods_are_ranked_by_some_of_their_seeds():
+    rows = [("random", 0.5, 0, 0.7), ("random", 0.5, 1, 0.7), ("a", 0.5, 0, 0.7)]
+    assert "ranked by those they share" in described(view_of(table(*rows)))
+    assert "ranked" not in described(view_of(table(*rows, ("a", 0.5, 1, 0.7))))
+
+
 def test_csv_reads_back_and_runs_nothing():
     trials = pd.DataFrame([trial("random", 0.5, 0, 0.7, note="=1+1")], columns=list(COLUMNS))
     back = pd.read_csv(io.StringIO(trials_csv(trials)))

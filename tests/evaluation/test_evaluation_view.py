@@ -89,6 +89,40 @@ def test_one_method_alone_is_not_marked():
     assert semi([("random", 0.5, 0, 0.70)]).marks(0.9) == {}
 
 
+UNEVEN = [
+    ("random", 0.8, 0, 0.80),
+    ("random", 0.8, 1, 0.70),
+    ("semi_aum_cutoff", 0.8, 0, 0.81),
+    ("semi_aum_cutoff", 0.8, 1, 0.72),
+    ("semi_dual_beta", 0.8, 0, 0.805),
+]
+
+
+def test_methods_are_ranked_by_the_seeds_they_share():
+    view = semi(UNEVEN)  # the mean of DUAL is the highest, and on its only seed AUM is better
+    assert view.standing(0.8) == pytest.approx({"random": 0.80, "semi_aum_cutoff": 0.81, "semi_dual_beta": 0.805})
+    assert view.marks(0.8) == {"semi_aum_cutoff": "best", "semi_dual_beta": "second"}
+    assert view.leader(0.8) == "semi_aum_cutoff" and view.sentence().startswith("At 80% pruning Semi-AUM")
+    assert summary(view).set_index("method").loc["semi_aum_cutoff", "mark"] == "best"
+    assert view.has_uneven_seeds and not semi(UNEVEN[:-1]).has_uneven_seeds
+    assert not semi(UNEVEN, unranked=["semi_dual_beta"]).has_uneven_seeds
+
+
+def test_a_method_that_shares_no_seed_is_shown_and_not_ranked():
+    view = semi([*UNEVEN[:-1], ("semi_dual_beta", 0.8, 7, 0.99)])
+    assert view.cell("semi_dual_beta", 0.8).mean == 0.99
+    assert view.standing(0.8) == pytest.approx({"random": 0.75, "semi_aum_cutoff": 0.765})
+    assert view.leader(0.8) == "semi_aum_cutoff" and "semi_dual_beta" not in view.marks(0.8)
+
+
+def test_the_leader_of_nothing_comparable_is_still_somebody():
+    apart = semi([("random", 0.8, 1, 0.5), ("random", 0.8, 2, 0.5), ("semi_aum_cutoff", 0.8, 0, 0.6)])
+    assert apart.marks(0.8) == {} and apart.leader(0.8) == "semi_aum_cutoff"
+    oracle = semi([("random", 0.8, 0, 0.5), ("oracle", 0.8, 0, 0.9)], unranked=["oracle"])
+    assert oracle.marks(0.8) == {} and oracle.leader(0.8) == "oracle"
+    assert semi([("random", 0.8, 0, 0.5)]).leader(0.8) == "random" and semi([]).leader(0.8) is None
+
+
 def test_everything_equal_is_all_best():
     assert set(semi([("random", 0.5, 0, 0.7), ("a", 0.5, 0, 0.7)]).marks(0.5).values()) == {"best"}
 
