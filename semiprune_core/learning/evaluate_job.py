@@ -12,7 +12,7 @@ import numpy as np
 from semiprune_core import files, jobs
 from semiprune_core.artifacts import Artifact, versions
 from semiprune_core.coresets import with_searched
-from semiprune_core.errors import ConflictError
+from semiprune_core.errors import ConflictError, SemiPruneError
 from semiprune_core.evaluation import (
     ARTIFACT,
     GROUND,
@@ -285,14 +285,17 @@ class Choice:
     def _before(self, method: str) -> float:
         """The minutes of the same evidence in the evaluations that this one takes over from."""
         asked = self.settings.evidence_for(method)
-        return max(
-            (
-                evidence_minutes(job.work_folder).get(method, 0.0)
-                for job in _others(self.context)
-                if EvaluationSettings.from_json(job.settings).evidence_for(method) == asked
-            ),
-            default=0.0,
-        )
+        same = [job for job in _others(self.context) if _asked_of(job, method) == asked]
+        return max((evidence_minutes(job.work_folder).get(method, 0.0) for job in same), default=0.0)
+
+
+def _asked_of(job: jobs.Job, method: str) -> dict[str, Any] | None:
+    """The settings of what ``method`` looked at in another job; None where this version cannot read that job's, such as
+    after a method was removed."""
+    try:
+        return EvaluationSettings.from_json(job.settings).evidence_for(method)
+    except SemiPruneError:
+        return None
 
 
 def _words(trial: Trial, settings: EvaluationSettings) -> str:

@@ -28,6 +28,7 @@ from semiprune_core.jobs.job import Job
 from semiprune_core.labeling import open_store
 from semiprune_core.learning import evaluate_job, trial_run
 from semiprune_core.learning.settings import SupervisedSettings
+from semiprune_core.methods import METHODS as registered
 from semiprune_core.progress import Stopped
 from semiprune_core.results import latest_scores
 from semiprune_core.scoring import with_settings
@@ -116,11 +117,13 @@ def test_a_longer_evaluation_goes_on_from_a_shorter_one(project, quick):
     assert len(quick) == len(long)  # another training is another result
 
 
-def test_a_training_that_served_two_trials_is_taken_over_with_its_minutes(project, quick):
-    asked = {"methods": ("semi_aum_cutoff", "semi_el2n"), "ratios": (0.0,), "seeds": (0,)}  # all images, twice
+def test_a_training_that_served_two_trials_is_taken_over_with_its_minutes(project, quick, monkeypatch):
+    monkeypatch.setitem(registered._things, "own", registered["random"])  # another method with the same coresets
+    monkeypatch.setitem(registered._facts, "own", {"title": "Own"})
+    asked = {"methods": ("random", "own"), "ratios": (0.5,), "seeds": (0,)}
     first = done(evaluate(project, **asked)).trials()
     assert len(quick) == 1 and first["minutes"].tolist() == [0.01, 0.0]
-    again = done(evaluate(project, **{**asked, "methods": ("random",)})).trials()
+    again = done(evaluate(project, **{**asked, "methods": ("own",)})).trials()
     assert len(quick) == 1 and again["minutes"].tolist() == [0.01]
 
 
@@ -155,6 +158,16 @@ def test_a_longer_evaluation_knows_what_the_evidence_has_cost(project, quick):
     assert minutes["semi_aum_cutoff"] == 7.5 and minutes["random"] < 1
     other = done(evaluate(project, evidence={"semi_aum_cutoff": {"window": 2}})).artifact.facts["evidence_minutes"]
     assert other["semi_aum_cutoff"] < 1, "other evidence has a cost of its own"
+
+
+def test_an_evaluation_of_a_method_that_is_gone_does_not_stop_later_ones(project, quick, monkeypatch):
+    monkeypatch.setitem(registered._things, "own", registered["random"])
+    monkeypatch.setitem(registered._facts, "own", {"title": "Own"})
+    done(evaluate(project, methods=("own", "random"), ratios=(0.8,), seeds=(0,)))
+    monkeypatch.delitem(registered._things, "own")
+    quick.clear()
+    trials = done(evaluate(project)).trials()
+    assert len(quick) == len(trials) - 1, "what it trained for Random still counts"
 
 
 def test_another_truth_shares_nothing_with_an_earlier_evaluation(project, quick):
