@@ -102,7 +102,12 @@ class EvaluationSettings(Settings):
         if len(set(self.ratios)) != len(self.ratios):
             raise InvalidSettingError(f"ratios must be different numbers, got {list(self.ratios)}.")
         for ratio in self.ratios:
-            check_range("ratio", ratio, low=0, high=1, high_open=True)
+            if ratio == 0:
+                raise InvalidSettingError(
+                    "Pruning ratio 0 keeps every image. Leave it out; the method full, on the page “Train on all "
+                    "images too”, trains on them all."
+                )
+            check_range("ratio", ratio, low=0, high=1, low_open=True, high_open=True)
             for method in self.methods:
                 if method != FULL:
                     self.request(method, ratio)

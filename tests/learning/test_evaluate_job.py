@@ -481,6 +481,8 @@ def test_one_seed_and_ratio_starts_all_methods_alike_and_the_batch_is_halved(pro
         ({"seeds": (1, 1)}, InvalidSettingError, "seeds"),
         ({"ratios": ()}, InvalidSettingError, "at least one pruning ratio"),
         ({"ratios": (0.5, 1.0)}, InvalidSettingError, "ratio must be"),
+        ({"ratios": (-0.1,)}, InvalidSettingError, "ratio must be above 0"),
+        ({"ratios": (0.0, 0.5)}, InvalidSettingError, "0 keeps every image.* method full.*Train on all images too"),
         ({"truth": "guess"}, InvalidSettingError, "truth must be one of"),
         ({"order": "dear_first"}, InvalidSettingError, "order"),
         ({"ratios": (0.99,)}, InvalidSettingError, "leaves 1 images for 3 classes"),
