@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -68,11 +69,15 @@ def nice_ticks(low: float, high: float, about: int = 6) -> list[float]:
 
 
 class Point(NamedTuple):
-    """A cell in the plot: where on the axis, how high, and half its band."""
+    """A cell in the plot: where on the axis, how high, and half its band; None where there is none, as for one seed."""
 
     at: float
     height: float
-    half: float
+    half: float | None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.height - (self.half or 0.0), self.height + (self.half or 0.0)
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ class Look:
 
     @property
     def has_whiskers(self) -> bool:
-        """Whether bands are drawn as bars at the points: intervals of differences overlap too much for areas."""
+        """Whether all bands are bars at the points: intervals of differences overlap too much for areas."""
         return self.content == "difference"
 
     def points(self, row: Sequence[Cell]) -> list[Point]:
@@ -105,11 +110,24 @@ class Look:
                 height, half = cell.difference.mean, None if self.band == "none" else cell.difference.half
             else:
                 continue
-            found.append(Point(cell.pruning_ratio, 100 * height, 100 * (half or 0.0)))
+            found.append(Point(cell.pruning_ratio, 100 * height, None if half is None else 100 * half))
         return found
+
+    def areas(self, row: Sequence[Point]) -> list[list[Point]]:
+        """The stretches of neighbours in a row that are drawn with an area around them."""
+        return [] if self.has_whiskers else [part for part in _with_band(row) if len(part) > 1]
+
+    def bars(self, row: Sequence[Point]) -> list[Point]:
+        """The points of a row that are drawn with a bar: where an area would have no width, too."""
+        return [point for part in _with_band(row) if self.has_whiskers or len(part) == 1 for point in part]
 
 
 ACCURACY = Look()
+
+
+def _with_band(row: Sequence[Point]) -> list[list[Point]]:
+    """The stretches of neighbours that have a band."""
+    return [list(part) for known, part in itertools.groupby(row, lambda point: point.half is not None) if known]
 
 
 def side_by_side(rows: Mapping[str, Sequence[Point]], ratios: Sequence[float]) -> dict[str, list[Point]]:
@@ -128,7 +146,7 @@ def svg_plot(view: EvaluationView, look: Look = ACCURACY, *, title: str = "", in
     rows = {method: row for method, row in rows.items() if row}
     level = 0.0 if look.content == "difference" else 100 * view.full.mean if view.full else None
     every = [point for row in rows.values() for point in row]
-    ends = [point.height + side * point.half for point in every for side in (-1, 1)]
+    ends = [end for point in every for end in point.ends]
     ends = [*ends, *([] if level is None else [level])] or [50.0]
     ticks = nice_ticks(min(ends), max(*ends, min(ends) + 1))
     ratios = list(view.ratios) or [0.0, 1.0]
@@ -147,10 +165,10 @@ def svg_plot(view: EvaluationView, look: Look = ACCURACY, *, title: str = "", in
     if level is not None:
         looks = f'stroke="{GREY}" stroke-dasharray="{DASH}"' if across == RANDOM else FULL_LOOKS
         parts.append(f'<line x1="{LEFT:.1f}" y1="{y(level):.1f}" x2="{end:.1f}" y2="{y(level):.1f}" {looks}/>')
-    drawn = side_by_side(rows, ratios) if look.has_whiskers else rows
-    draw = _bars if look.has_whiskers else _area
+    drawn = side_by_side(rows, ratios) if look.has_whiskers or len(ratios) == 1 else rows
     for method, row in drawn.items():
-        parts += [draw(row, x, y, colours[method])] if any(point.half for point in row) else []
+        parts += [_area(part, x, y, colours[method]) for part in look.areas(row)]
+        parts.append(_bars(look.bars(row), x, y, colours[method]))
         parts.append(_line(row, x, y, colours[method], symbols[method], dashed=method == RANDOM))
     parts.append(_legend(view, [*([across] if across else []), *rows], colours, symbols))
     name = escape(title or f"{look.axis.removesuffix(' (%)')} by {view.axis.lower()}")
@@ -184,16 +202,13 @@ def _axis(axis: str, height: str, ticks: Sequence[float], ratios: Sequence[float
 
 
 def _area(row: Sequence[Point], x: Scale, y: Scale, colour: str) -> str:
-    upper = [(x(p.at), y(p.height + p.half)) for p in row]
-    lower = [(x(p.at), y(p.height - p.half)) for p in row]
-    if len(row) < 2:
-        return ""
+    lower, upper = ([(x(p.at), y(p.ends[side])) for p in row] for side in (0, 1))
     return f'<polygon points="{_points(upper + lower[::-1])}" fill="{colour}" fill-opacity="0.13"/>'
 
 
 def _bars(row: Sequence[Point], x: Scale, y: Scale, colour: str) -> str:
     return "".join(
-        f'<line x1="{x(p.at):.1f}" y1="{y(p.height - p.half):.1f}" x2="{x(p.at):.1f}" y2="{y(p.height + p.half):.1f}" '
+        f'<line x1="{x(p.at):.1f}" y1="{y(p.ends[0]):.1f}" x2="{x(p.at):.1f}" y2="{y(p.ends[1]):.1f}" '
         f'stroke="{colour}" stroke-opacity="0.55"/>'
         for p in row
     )

@@ -41,16 +41,17 @@ def line_plot(view: EvaluationView, look: Look) -> go.Figure:
     drawn = {method: look.points(view.row(method)) for method in view.methods}
     drawn = {method: points for method, points in drawn.items() if points}
     first = shown_first(view, FAVOURITES)
-    bars = side_by_side({method: drawn[method] for method in drawn if method in first}, ratios)
+    apart = side_by_side({method: drawn[method] for method in drawn if method in first}, ratios)
+    placed = drawn | apart if look.has_whiskers or len(ratios) == 1 else drawn
     for method, points in drawn.items():
-        if not look.has_whiskers and len(points) > 1 and any(point.half for point in points):
-            figure.add_trace(_band(points, colours[method], method))
+        for part in look.areas(points):
+            figure.add_trace(_band(part, colours[method], method))
     for method, points in drawn.items():
+        bars = look.bars(placed[method])
+        if bars:
+            figure.add_trace(_bars(bars, colours[method], method))
         line = _line(view, method, points, colours[method], symbols[method])
-        if look.has_whiskers:
-            line.x = [point.at for point in bars.get(method, points)]
-            halves = [point.half for point in points]
-            line.error_y = {"array": halves, "thickness": 1, "width": 3, "visible": any(halves)}
+        line.x = [point.at for point in placed[method]]
         figure.add_trace(line)
     for trace in figure.data:
         if trace.legendgroup in drawn and trace.legendgroup not in first:
@@ -87,8 +88,7 @@ def _across(ends: list[float], height: float, name: str, line: dict[str, Any]) -
 
 def _band(points: list[Point], colour: str, method: str) -> go.Scatter:
     x = [point.at for point in points]
-    upper = [point.height + point.half for point in points]
-    lower = [point.height - point.half for point in points]
+    lower, upper = ([point.ends[side] for point in points] for side in (0, 1))
     return go.Scatter(
         x=x + x[::-1],
         y=upper + lower[::-1],
@@ -96,6 +96,20 @@ def _band(points: list[Point], colour: str, method: str) -> go.Scatter:
         fillcolor=_thin(colour),
         mode="lines",
         line={"width": 0},
+        hoverinfo="skip",
+        showlegend=False,
+        legendgroup=method,
+    )
+
+
+def _bars(points: list[Point], colour: str, method: str) -> go.Scatter:
+    """Of their own, as a bar without height below a line's marker would still have its two ends drawn."""
+    return go.Scatter(
+        x=[point.at for point in points],
+        y=[point.height for point in points],
+        error_y={"array": [point.half for point in points], "thickness": 1, "width": 3, "color": colour},
+        mode="markers",
+        marker={"opacity": 0, "color": colour},
         hoverinfo="skip",
         showlegend=False,
         legendgroup=method,

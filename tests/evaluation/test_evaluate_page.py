@@ -247,6 +247,28 @@ def test_the_plot_can_show_the_lead_over_random(project):
     assert list(lines) == ["Random", "Semi-AUM+Cutoff", "Semi-DUAL+Beta"] and lines["Random"]["y"] == [0, 0]
 
 
+def drawn_spreads(app):
+    """The areas and the bars of the plot, as traces that are in no legend."""
+    (figure,) = [json.loads(one.proto.spec) for one in app.get("plotly_chart") if "Test accuracy" in one.proto.spec]
+    areas = [trace for trace in figure["data"] if trace.get("fill") == "toself"]
+    return areas, [trace for trace in figure["data"] if "error_y" in trace]
+
+
+def test_the_plot_shows_the_spread_at_one_ratio_as_bars(project):
+    rows = fake_trials()
+    fake_evaluation(project, rows[rows["pruning_ratio"].isin([0.0, 0.8])])
+    areas, bars = drawn_spreads(opened(project))
+    assert not areas and len(bars) == 3 == len({bar["x"][0] for bar in bars})
+    assert all(bar["error_y"]["array"][0] > 0 for bar in bars)
+
+
+def test_one_seed_is_drawn_without_a_band(project):
+    rows = fake_trials()
+    fake_evaluation(project, rows[(rows["seed"] == 0) | (rows["pruning_ratio"] < 0.8)])
+    areas, bars = drawn_spreads(opened(project))
+    assert len(areas) == 3 and max(areas[0]["x"]) == 0.7 and not bars
+
+
 def test_of_many_methods_some_wait_in_the_legend(project):
     methods = ("full", *list(METHODS)[:9], "random", "semi_aum_cutoff", "semi_dual_beta")
     trials = fake_trials(tuple(dict.fromkeys(methods)))

@@ -15,7 +15,7 @@ from semiprune_core.evaluation_files import (
     text_table,
     trials_csv,
 )
-from semiprune_core.evaluation_plot import CROWD, Look, nice_ticks, shown_first, svg_plot
+from semiprune_core.evaluation_plot import ACCURACY, CROWD, Look, nice_ticks, shown_first, svg_plot
 from semiprune_core.evaluation_view import COLUMNS, half_interval, view_of
 from tests.support.trial_tables import TITLES, fake_trials, table, trial
 
@@ -163,6 +163,39 @@ def test_svg_bands_are_as_wide_as_asked():
     assert bands["none"] == [] and len(bands["sd"]) == len(bands["interval"]) == 3 and bands["sd"] != bands["interval"]
 
 
+def spreads(view, look=ACCURACY):
+    """How many areas and bars a picture has, and where across it the bars stand."""
+    root = ElementTree.fromstring(svg_plot(view, look))
+    areas = [one for one in root.iter(f"{SVG}polygon") if one.get("fill-opacity")]
+    bars = [one for one in root.iter(f"{SVG}line") if one.get("stroke-opacity")]
+    assert all(float(bar.get("y1")) > float(bar.get("y2")) for bar in bars)
+    return len(areas), len({bar.get("x1") for bar in bars})
+
+
+def test_one_ratio_alone_shows_its_spread_as_bars_side_by_side():
+    rows = [(name, 0.8, seed, level + 0.01 * seed) for name, level in (("random", 0.5), ("a", 0.51)) for seed in (0, 1)]
+    assert spreads(view_of(table(*rows))) == (0, 2)
+    assert spreads(view_of(table(*rows)), Look(band="none")) == (0, 0)
+    assert spreads(view_of(table(*rows[::2]))) == (0, 0), "one seed has no spread"
+
+
+@pytest.mark.parametrize(
+    "n_seeds, areas, bars",
+    [((2, 2, 2), 1, 0), ((1, 1, 1), 0, 0), ((2, 2, 1), 1, 0), ((2, 1, 2), 0, 2), ((1, 2, 1), 0, 1), ((2, 0, 2), 1, 0)],
+)
+def test_a_band_ends_where_there_is_one_seed(n_seeds, areas, bars):
+    counts = dict(zip((0.5, 0.7, 0.9), n_seeds, strict=True))
+    rows = [("random", ratio, seed, 0.5 + 0.1 * seed) for ratio, n in counts.items() for seed in range(n)]
+    assert spreads(view_of(table(*rows))) == (areas, bars)
+
+
+def test_differences_of_one_seed_have_no_bar():
+    rows = [(name, ratio, 0, 0.5) for name in ("random", "a") for ratio in (0.5, 0.9)]
+    more = [(name, 0.9, 1, 0.6 + 0.1 * (name == "a")) for name in ("random", "a")]
+    assert spreads(view_of(table(*rows)), Look("difference", "interval")) == (0, 0)
+    assert spreads(view_of(table(*rows, *more)), Look("difference", "interval")) == (0, 1)
+
+
 def test_svg_of_differences_has_random_as_its_line_across_and_paired_intervals():
     rows = [("random", r, s, 0.5 + 0.1 * s) for r in (0.7, 0.9) for s in range(3)]
     rows += [("a", r, s, 0.6 + 0.1 * s) for r in (0.7, 0.9) for s in range(3)]  # always 10 points above, wherever it is
@@ -172,7 +205,7 @@ def test_svg_of_differences_has_random_as_its_line_across_and_paired_intervals()
     assert [(p.at, round(p.height, 6)) for p in look.points(view.row("a"))] == [(0.7, 10.0), (0.9, 10.0)]
     half = 100 * half_interval([0.1, 0.1, 0.1], resolution=0.001)  # of 1,000 test images
     assert look.points(view.row("a"))[0].half == pytest.approx(half) and look.points(view.row("b")) == []
-    assert [p.half for p in Look("difference", "none").points(view.row("a"))] == [0.0, 0.0]
+    assert [p.half for p in Look("difference", "none").points(view.row("a"))] == [None, None]
     root = ElementTree.fromstring(svg_plot(view, look))
     words = [element.text for element in root.iter(f"{SVG}text")]
     assert "Points above Random" in words and {"random", "a"} <= set(words) and not {"Full data", "b"} & set(words)
