@@ -55,7 +55,8 @@ coresets, and a network trained from scratch on each of them with true labels. E
 CPU cores: pools of some thousand small images, a compact network, 30 epochs for the scores and 6 to 90 for each
 coreset. Accuracies are therefore lower than the paper's and not comparable with them; what can be compared is which
 method is ahead of Random, and by how much. ± is the standard deviation over seeds; differences to Random are paired by
-seed, with half their 95% interval (Student), in points.
+seed, with half their 95% interval (Student), in points. What a method looks at is made once: pseudo-labels, scores and
+the baselines' own randomness (clustering, subspaces) are drawn with one seed, so intervals are over trainings only.
 
 Every method has its starting values; nothing was searched. Those of Semi-AUM and Semi-DUAL were chosen by the trials at
 the end of this page, on Fashion-MNIST, CIFAR-10 and the same test images, which flatters them a little there; other
@@ -234,31 +235,47 @@ def paper_table(dataset: str, variant: str) -> list[str]:
     return [*lines, ""]
 
 
-def by_pool_size(rows: pd.DataFrame) -> Iterator[str]:
-    """The gain over Random with the starting values, by the size of the pool."""
+def by_pool_size(rows: pd.DataFrame, said: dict[str, Any], plot: str) -> Iterator[str]:
+    """What ``benchmarks/sizes.py`` found: the gain over Random with the starting values, by the size of the pool."""
+    gains, sizes = gains_by_size(rows), sorted(rows["n"].unique())
     yield "## Does a larger pool help?\n"
     yield (
-        "Points above Random with the starting values of each size, on Fashion-MNIST pools of growing size (mean over "
-        f"{_seeds(rows)}; a tenth labeled each). A training saw at most {rows['views'].max():,} images, all "
-        "epochs together; on the larger pools that is short, which is unkind to hard images.\n"
+        f"{TITLES.get(rows['dataset'].iloc[0], rows['dataset'].iloc[0])} pools of growing size, each holding the "
+        "smaller ones; a random tenth labeled, pseudo-labels and scores made anew for each, starting values. A "
+        f"training saw at most {_ends(rows['views'])} images, all epochs together ({_ends(rows['epochs'])} epochs). "
+        f"{_seeds(rows)}, {len(rows)} trainings, {rows['minutes'].sum():,.0f} minutes of one core "
+        f"({said['machine']['cpu']}), torch {said['versions']['torch']}. `{said['command']}`\n"
     )
-    sizes = sorted(rows["n"].unique())
-    yield "![Gain over Random against pool size](images/results-pool-size.svg)\n"
-    yield f"| method | pruning | {' | '.join(f'{n:,} images' for n in sizes)} |"
+    yield f"![Gain over Random against pool size](images/{plot})\n"
+    yield f"| points above Random | pruning | {' | '.join(f'{n:,} images' for n in sizes)} |"
     yield f"|---|---|{'---|' * len(sizes)}"
-    for (method, ratio), gains in gains_by_size(rows).items():
-        cells = [f"{gains[n]:+.1f}" if n in gains else "–" for n in sizes]
+    for (method, ratio), by_size in gains.items():
+        cells = [_points(by_size[n]) if n in by_size else "–" for n in sizes]
         yield f"| {METHODS.title(method)} | {percent(ratio)} | {' | '.join(cells)} |"
+    yield from random_by_size(rows)
     yield ""
 
 
-def gains_by_size(rows: pd.DataFrame) -> dict[tuple[str, float], dict[int, float]]:
-    """Mean gain over Random in points, by (method, ratio) and pool size, with the knob that is the default there."""
-    found: dict[tuple[str, float], dict[int, float]] = {}
-    for (n, ratio, method), some in rows.groupby(["n", "pruning_ratio", "method"]):
-        start = some[some["knob"] == _default(some)] if method in OURS and ratio in GROWING else some.iloc[:0]
-        if len(start):
-            found.setdefault((method, ratio), {})[int(n)] = float(start["gain"].mean())
+def random_by_size(rows: pd.DataFrame) -> Iterator[str]:
+    """What the gains are above: Random's accuracy, and how good the labels behind the scores were."""
+    sizes = sorted(rows["n"].unique())
+    yield f"\n| beside it | pruning | {' | '.join(f'{n:,} images' for n in sizes)} |"
+    yield f"|---|---|{'---|' * len(sizes)}"
+    chance = rows[rows["method"] == RANDOM].groupby(["pruning_ratio", "n"])["test_accuracy"].mean()
+    for ratio in sorted(rows["pruning_ratio"].unique()):
+        cells = [f"{100 * chance[ratio, n]:.1f}%" if (ratio, n) in chance else "–" for n in sizes]
+        yield f"| Random | {percent(ratio)} | {' | '.join(cells)} |"
+    wrong = rows.groupby("n")["wrong"].first()
+    yield f"| wrong labels behind the scores | | {' | '.join(f'{100 * wrong[n]:.1f}%' for n in sizes)} |"
+
+
+def gains_by_size(rows: pd.DataFrame) -> dict[tuple[str, float], dict[int, Difference]]:
+    """The paired gain over Random by (method, ratio) and pool size."""
+    found: dict[tuple[str, float], dict[int, Difference]] = {}
+    for n, some in rows.groupby("n"):
+        for (method, ratio), cell in view_of(some).cells.items():
+            if method in OURS and cell.difference is not None:
+                found.setdefault((method, ratio), {})[int(n)] = cell.difference
     return dict(sorted(found.items()))
 
 
@@ -318,9 +335,13 @@ def read_trials(path: Path) -> pd.DataFrame:
 
 
 def _seeds(rows: pd.DataFrame) -> str:
-    each = rows.groupby("n")["seed"].nunique()
-    said = f"{each.min()}" if each.min() == each.max() else f"{each.min()} to {each.max()}"
+    said = _ends(rows.groupby("n")["seed"].nunique())
     return f"{said} seed{'s' * (said != '1')}"
+
+
+def _ends(values: pd.Series) -> str:
+    """The lowest and the highest, or the one there is."""
+    return " to ".join(dict.fromkeys(f"{value:,}" for value in (values.min(), values.max())))
 
 
 def starting_values(trials: dict[Path, pd.DataFrame]) -> Iterator[str]:
@@ -370,11 +391,11 @@ def render(results: Path = RESULTS) -> tuple[str, dict[str, str]]:
         plots[f"results-{path.stem.removeprefix('paper_')}.svg"] = svg_plot(opened(path))
     trials = {path: read_trials(path) for path in results.glob("defaults_*.csv")}
     trials = dict(sorted(trials.items(), key=lambda item: _pool(item[1].iloc[0])))
-    sizes = [rows for rows in trials.values() if _pool(rows.iloc[0])[:-1] == (False, False, -0.1)]
-    if len(sizes) > 1:
-        rows = pd.concat(sizes)
-        lines += by_pool_size(rows)
-        plots["results-pool-size.svg"] = size_plot(gains_by_size(rows))
+    for path in sorted(results.glob("sizes_*.csv")):
+        if path.with_suffix(".json").exists():  # else the study is not finished
+            rows = pd.read_csv(path, keep_default_na=False)
+            lines += by_pool_size(rows, said_of(path), f"results-{path.stem}.svg")
+            plots[f"results-{path.stem}.svg"] = size_plot(gains_by_size(rows))
     if (results / "aum.json").exists():
         lines += wrong_labels(results / "aum.json")
     if trials:

@@ -1,26 +1,33 @@
-"""A plot of the gain over Random against the size of the pool, as SVG. The same numbers, the same bytes."""
+"""The gain over Random against the size of the pool as SVG, a panel per ratio. The same numbers, the same bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import log
 
-from semiprune_core.evaluation_plot import nice_ticks
-from semiprune_core.evaluation_view import percent
+from semiprune_core.evaluation_plot import COLOURS, GREY, nice_ticks
+from semiprune_core.evaluation_view import Difference, percent
 from semiprune_core.methods import METHODS
 
-WIDE, TALL, LEFT, RIGHT, TOP, BOTTOM = 640, 360, 48, 190, 16, 44
-COLOURS = {"semi_aum_cutoff": "#0072b2", "semi_dual_beta": "#d55e00"}
-DASHES = {0.7: "none", 0.8: "6 3", 0.9: "2 3"}
-FAINT = "#5d6b6c"
-Gains = Mapping[tuple[str, float], Mapping[int, float]]
+WIDE, TALL, LEFT, TOP, BOTTOM = 230, 330, 48, 62, 62
+"""A panel's width and the whole picture's height; room left of, above and below the panels."""
+INSIDE = 24
+"""From a panel's border to its first and last size."""
+APART = 5
+"""Between the bars of the two methods at one size."""
+QUIET = "#5d6b6c"
+Gains = Mapping[tuple[str, float], Mapping[int, Difference]]
+"""Differences to Random by (method, ratio) and pool size."""
 
 
 def size_plot(gains: Gains) -> str:
-    """One line per method and ratio; ``gains`` are points by (method, ratio) and pool size."""
-    inside = "".join([*_axes(gains), *_lines(gains)])
+    """A line per method in each ratio's panel, with 95% intervals where there are several seeds."""
+    ratios = sorted({ratio for _, ratio in gains})
+    wide = LEFT + WIDE * len(ratios) + 12
+    panels = [part for number, ratio in enumerate(ratios) for part in _panel(gains, ratio, LEFT + WIDE * number)]
+    inside = "".join([*_frame(gains, wide), *panels])
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {TALL}" width="{WIDE}" height="{TALL}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {TALL}" width="{wide}" height="{TALL}" '
         'role="img" font-family="Inter, Helvetica, Arial, sans-serif" font-size="12" fill="#1c2526">'
         f'<title>Gain over Random against pool size</title><rect width="100%" height="100%" fill="#ffffff"/>{inside}'
         "</svg>\n"
@@ -32,42 +39,70 @@ def _sizes(gains: Gains) -> list[int]:
 
 
 def _ticks(gains: Gains) -> list[float]:
-    values = [gain for by_size in gains.values() for gain in by_size.values()]
-    return nice_ticks(min(0.0, *values), max(1.0, *values))
+    every = [one for by_size in gains.values() for one in by_size.values()]
+    ends = [100 * (one.mean + side * (one.half or 0)) for one in every for side in (-1, 1)]
+    return nice_ticks(min(0.0, *ends), max(1.0, *ends))
 
 
 def _x(gains: Gains, n: int) -> float:
+    """Within a panel, by the logarithm of the size."""
     low, high = log(_sizes(gains)[0]), log(_sizes(gains)[-1])
-    return LEFT + 12 + (log(n) - low) / max(high - low, 1e-9) * (WIDE - LEFT - RIGHT - 24)
+    return INSIDE + (log(n) - low) / max(high - low, 1e-9) * (WIDE - 2 * INSIDE - 8)
 
 
-def _y(gains: Gains, value: float) -> float:
+def _y(gains: Gains, points: float) -> float:
     ticks = _ticks(gains)
-    return TALL - BOTTOM - (value - ticks[0]) / (ticks[-1] - ticks[0]) * (TALL - TOP - BOTTOM)
+    return TALL - BOTTOM - (points - ticks[0]) / (ticks[-1] - ticks[0]) * (TALL - TOP - BOTTOM)
 
 
-def _axes(gains: Gains) -> Iterator[str]:
+def _methods(gains: Gains) -> dict[str, str]:
+    """The methods and their colours."""
+    return dict(zip(dict.fromkeys(method for method, _ in gains), COLOURS, strict=False))
+
+
+def _frame(gains: Gains, wide: float) -> Iterator[str]:
+    for number, (method, colour) in enumerate(_methods(gains).items()):
+        at = LEFT + 190 * number
+        yield f'<path d="M{at} 18h28" stroke="{colour}" stroke-width="2"/><circle cx="{at + 14}" cy="18" r="4" '
+        yield f'fill="{colour}"/><text x="{at + 36}" y="22">{METHODS.title(method)}</text>'
     for tick in _ticks(gains):
-        at = _y(gains, tick)
-        yield f'<path d="M{LEFT} {at:.1f}H{WIDE - RIGHT}" stroke="{FAINT if tick == 0 else "#dfe4e4"}"/>'
-        yield f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end" fill="{FAINT}">{tick:g}</text>'
-    for n in _sizes(gains):
-        place = f'x="{_x(gains, n):.1f}" y="{TALL - BOTTOM + 18}"'
-        yield f'<text {place} text-anchor="middle" fill="{FAINT}">{n:,}</text>'
-    middle, half = (LEFT + WIDE - RIGHT) / 2, TALL / 2
-    yield f'<text x="{middle:.0f}" y="{TALL - 6}" text-anchor="middle">Images in the pool</text>'
+        yield f'<text x="{LEFT - 8}" y="{_y(gains, tick) + 4:.1f}" text-anchor="end" fill="{QUIET}">{tick:g}</text>'
+    half = (TOP + TALL - BOTTOM) / 2
+    yield f'<text x="{(LEFT + wide) / 2:.0f}" y="{TALL - 10}" text-anchor="middle">Images in the pool</text>'
     yield f'<text x="14" y="{half:.0f}" text-anchor="middle" transform="rotate(-90 14 {half:.0f})">'
     yield "Points above Random</text>"
 
 
-def _lines(gains: Gains) -> Iterator[str]:
-    for number, ((method, ratio), by_size) in enumerate(gains.items()):
-        colour, at = COLOURS[method], TOP + 8 + 20 * number
-        places = [(_x(gains, n), _y(gains, by_size[n])) for n in sorted(by_size)]
-        line = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in places)
-        look = f'fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{DASHES[ratio]}"'
-        yield f'<path d="{line}M{WIDE - RIGHT + 14} {at}h28" {look}/>'
-        for a, b in places:
-            yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>'
-        words = f"{METHODS.title(method).partition('+')[0]}, {percent(ratio)}"
-        yield f'<text x="{WIDE - RIGHT + 50}" y="{at + 4}">{words}</text>'
+def _panel(gains: Gains, ratio: float, left: float) -> Iterator[str]:
+    for tick in _ticks(gains):
+        looks = f'stroke="{GREY}" stroke-dasharray="6 4"' if tick == 0 else 'stroke="#e1e5e5"'
+        yield f'<path d="M{left:g} {_y(gains, tick):.1f}h{WIDE - 12}" {looks}/>'
+    yield f'<text x="{left + (WIDE - 12) / 2:g}" y="{TOP - 14}" text-anchor="middle">{percent(ratio)} pruned</text>'
+    for n in _sizes(gains):
+        place = f'x="{left + _x(gains, n):.1f}" y="{TALL - BOTTOM + 18}"'
+        yield f'<text {place} text-anchor="middle" fill="{QUIET}">{_short(n)}</text>'
+    colours = _methods(gains)
+    for number, (method, colour) in enumerate(colours.items()):
+        shift = APART * (number - (len(colours) - 1) / 2)
+        yield from _line(gains, gains.get((method, ratio), {}), left + shift, colour)
+
+
+def _line(gains: Gains, by_size: Mapping[int, Difference], left: float, colour: str) -> Iterator[str]:
+    places = [(left + _x(gains, n), 100 * one.mean, 100 * (one.half or 0)) for n, one in sorted(by_size.items())]
+    if places:
+        line = "L".join(f"{at:.1f} {_y(gains, mean):.1f}" for at, mean, _ in places)
+        yield f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="2"/>'
+    for at, mean, half in places:
+        if half:
+            ends = f"M{at:.1f} {_y(gains, mean - half):.1f}V{_y(gains, mean + half):.1f}"
+            yield f'<path d="{ends}" stroke="{colour}" stroke-opacity="0.55"/>'
+        yield f'<circle cx="{at:.1f}" cy="{_y(gains, mean):.1f}" r="4" fill="{colour}"/>'
+
+
+def _short(n: int) -> str:
+    """A size in few letters.
+
+    >>> _short(24000), _short(1500)
+    ('24k', '1500')
+    """
+    return f"{n // 1000}k" if n % 1000 == 0 else f"{n}"

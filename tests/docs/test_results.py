@@ -4,6 +4,7 @@ import importlib.util
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.support.trial_tables import fake_trials
@@ -165,19 +166,24 @@ def test_more_seeds_of_some_methods_are_said(monkeypatch, tmp_path):
     assert "14 trainings, 2 seeds, 3 of Random and Semi-DUAL+Beta from 90% on, together" in page
 
 
-def test_the_gain_is_shown_by_the_size_of_the_pool_with_its_starting_value(monkeypatch, tmp_path):
-    header = "dataset,n,epochs,method,knob,pruning_ratio,seed,test_accuracy,wrong,minutes,views,labeled,pool_wrong"
+def test_the_gain_is_shown_by_the_size_of_the_pool_with_its_interval(monkeypatch, tmp_path):
+    rows = []
     for n, gain in ((6000, 0.01), (60000, 0.03)):
-        rows = [("random", "", 0.8), ("semi_aum_cutoff", "0.1", 0.8 + gain), ("semi_aum_cutoff", "0.4", 0.5)]
-        lines = [
-            f"fashion,{n},30,{method},{knob},0.7,0,{accuracy},0.1,1,1000,0.1,0.1" for method, knob, accuracy in rows
-        ]
-        (tmp_path / f"defaults_fashion_{n}.csv").write_text("\n".join([header, *lines]) + "\n")
+        found = [("random", 0.7, seed, 0.8 + 0.01 * seed) for seed in range(3)]
+        found += [("semi_aum_cutoff", 0.7, seed, 0.8 + gain + 0.01 * seed + 0.001 * (seed - 1)) for seed in range(3)]
+        rows.append(
+            trial_table(*found).assign(dataset="fashion", n=n, n_labeled=n // 10, wrong=600 / n, views=1000, epochs=5)
+        )
+    pd.concat(rows).to_csv(tmp_path / "sizes_fashion.csv", index=False)
+    assert script("results_page", monkeypatch).render(tmp_path)[1] == {}  # not finished yet
+    (tmp_path / "sizes_fashion.json").write_text(json.dumps(SAID))
     page, plots = script("results_page", monkeypatch).render(tmp_path)
-    assert "| method | pruning | 6,000 images | 60,000 images |" in page
-    assert "| Semi-AUM+Cutoff | 70% | +1.0 | +3.0 |" in page
-    assert plots["results-pool-size.svg"].count("<circle") == 2
-    assert page.index("6,000 images**") < page.index("60,000 images**")
+    assert "| points above Random | pruning | 6,000 images | 60,000 images |" in page
+    assert "| Semi-AUM+Cutoff | 70% | +1.0 ± 0.2 | +3.0 ± 0.2 |" in page  # 4.30 * 0.1 / sqrt(3)
+    assert "| Random | 70% | 81.0% | 81.0% |" in page and "behind the scores | | 10.0% | 1.0% |" in page
+    assert "at most 1,000 images, all epochs together (5 epochs). 3 seeds, 12 trainings" in page
+    plot = plots["results-sizes_fashion.svg"]
+    assert plot.count("<circle") == 3 and plot.count('stroke-opacity="0.55"') == 2 and "70% pruned" in plot
 
 
 def test_wrong_labels_are_shown_by_cutoff_over_all_draws(monkeypatch, tmp_path):
