@@ -44,7 +44,8 @@ PROGRESS, LOG, OLD_LOG, RESULT, WORK = "progress.jsonl", "log.txt", "log.old.txt
 SCHEMA = 1
 ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9]{6}-[a-z][a-z0-9_]{0,40}-[0-9a-f]{4}")
 NOTE_BYTES = 4096
-LEASE_SECONDS = 5.0
+LEASE_SECONDS = 20.0
+"""How long to wait for a worker that has ended its job and is about to be gone; on a busy machine that takes seconds."""
 TAIL_BYTES = 256 * 1024
 
 
