@@ -293,7 +293,7 @@ def check_left(n_images: int, ratios: Iterable[float], n_classes: int, remedy: s
         n_left = coreset_size(n_images, ratio)
         if n_left < n_classes:
             raise InvalidSettingError(
-                f"Pruning ratio {ratio:g} leaves {n_left} of {n_images:,} images for {n_classes} classes. {remedy}"
+                f"Pruning ratio {ratio:g} leaves {n_left} images for {n_classes} classes. {remedy}"
             )
 
 

@@ -296,7 +296,9 @@ def submit_study(
     ground = ground_of(project, settings.truth)  # pseudo-labels will not do: they are what is studied
     axis, n = settings.axis, len(settings.shares)
     fewest = min(one.n_images for one in settings.plan(len(ground.chosen_from)))
-    remedy = "Study smaller ratios." if axis is LABEL_BUDGET else "Study smaller ratios, or larger parts of the pool."
+    remedy = "Study smaller ratios."
+    if axis is POOL_SIZE:
+        remedy = f"That is of the smallest part, {fewest:,} images: study smaller ratios, or larger parts of the pool."
     check_left(fewest, settings.ratios, len(ground.class_names), remedy)
     keep_snapshot(project, snapshot)
     return jobs.submit(
