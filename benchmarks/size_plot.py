@@ -15,6 +15,8 @@ INSIDE = 24
 """From a panel's border to its first and last size."""
 APART = 5
 """Between the bars of the two methods at one size."""
+BEYOND = 2.0
+"""So many points below the lowest mean and above the highest are shown."""
 QUIET = "#5d6b6c"
 Gains = Mapping[tuple[str, float], Mapping[int, Difference]]
 """Differences to Random by (method, ratio) and pool size."""
@@ -39,9 +41,9 @@ def _sizes(gains: Gains) -> list[int]:
 
 
 def _ticks(gains: Gains) -> list[float]:
-    every = [one for by_size in gains.values() for one in by_size.values()]
-    ends = [100 * (one.mean + side * (one.half or 0)) for one in every for side in (-1, 1)]
-    return nice_ticks(min(0.0, *ends), max(1.0, *ends))
+    """Around the means: an interval that is far longer than others is cut off at the border."""
+    means = [100 * one.mean for by_size in gains.values() for one in by_size.values()]
+    return nice_ticks(min(0.0, *means) - BEYOND, max(0.0, *means) + BEYOND)
 
 
 def _x(gains: Gains, n: int) -> float:
@@ -92,9 +94,11 @@ def _line(gains: Gains, by_size: Mapping[int, Difference], left: float, colour: 
     if places:
         line = "L".join(f"{at:.1f} {_y(gains, mean):.1f}" for at, mean, _ in places)
         yield f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="2"/>'
+    ticks = _ticks(gains)
     for at, mean, half in places:
         if half:
-            ends = f"M{at:.1f} {_y(gains, mean - half):.1f}V{_y(gains, mean + half):.1f}"
+            low, high = (_y(gains, min(max(mean + side * half, ticks[0]), ticks[-1])) for side in (-1, 1))
+            ends = f"M{at:.1f} {low:.1f}V{high:.1f}"
             yield f'<path d="{ends}" stroke="{colour}" stroke-opacity="0.55"/>'
         yield f'<circle cx="{at:.1f}" cy="{_y(gains, mean):.1f}" r="4" fill="{colour}"/>'
 
