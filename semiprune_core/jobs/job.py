@@ -45,7 +45,7 @@ SCHEMA = 1
 ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9]{6}-[a-z][a-z0-9_]{0,40}-[0-9a-f]{4}")
 NOTE_BYTES = 4096
 LEASE_SECONDS = 20.0
-"""How long to wait for a worker that has ended its job and is about to be gone; on a busy machine that takes seconds."""
+"""How long to wait for a worker that has ended its job and is about to be gone: seconds, on a busy machine."""
 TAIL_BYTES = 256 * 1024
 
 
