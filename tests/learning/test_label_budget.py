@@ -8,7 +8,6 @@ from semiprune_core import jobs
 from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.evaluation_view import COLUMNS
 from semiprune_core.files import read_json
-from semiprune_core.jobs.context import run_job
 from semiprune_core.learning import study_job
 from semiprune_core.studies import (
     LABEL_BUDGET,
@@ -20,6 +19,7 @@ from semiprune_core.studies import (
 )
 from semiprune_core.study_view import StudyRun, partial_study, share_view, trend_sentence
 from tests.scored_projects import make_pool
+from tests.support.job_runs import run_again
 from tests.support.trial_tables import trial
 
 SMALL = {
@@ -119,11 +119,7 @@ def test_a_study_stopped_anywhere_goes_on_to_the_same_table(workspace, tmp_path,
         assert len(table) <= len(wanted)
         limit[0] = next(limits) * total
         reached.clear()
-        job.resume()
-        with job.lease() as mine:
-            assert mine
-            context = jobs.JobContext(job)
-            run_job(context)
+        run_again(job)
     assert n_stops >= 2
     clock, (stage,) = job.work_folder / "budget-0.5" / "ssl_seconds.json", StudyRun(project.latest("study")).stages()
     assert stage["ssl_minutes"] == round(read_json(clock)["seconds"] / 60, 3)  # of all attempts together

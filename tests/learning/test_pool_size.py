@@ -7,7 +7,6 @@ import pytest
 from semiprune_core import jobs
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.evaluation_view import COLUMNS
-from semiprune_core.jobs.context import run_job
 from semiprune_core.studies import (
     POOL_SIZE,
     SizeSettings,
@@ -19,6 +18,7 @@ from semiprune_core.studies import (
 )
 from semiprune_core.study_view import StudyRun, full_by_share, share_view, trend_sentence
 from tests.scored_projects import make_pool
+from tests.support.job_runs import run_again
 from tests.support.trial_tables import trial
 
 SMALL = {
@@ -106,10 +106,7 @@ def test_a_stopped_study_goes_on_to_the_same_table(workspace, tmp_path, monkeypa
     while job.status().state != jobs.DONE:
         assert job.status().state == jobs.STOPPED, job.status().message
         n_stops += 1
-        job.resume()
-        with job.lease() as mine:
-            assert mine
-            run_job(jobs.JobContext(job))
+        run_again(job)
     assert n_stops >= 2
     again = StudyRun(project.latest("study")).trials()
     same = [name for name in wanted if name != "minutes"]
