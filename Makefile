@@ -54,7 +54,7 @@ demo-pool: $(INSTALLED)
 	$(BIN)/python assets/make_demo_pool.py
 
 demo-artifacts: $(INSTALLED)
-	$(BIN)/python -m semiprune_core.demo_artifacts
+	$(BIN)/python -m semiprune_core.commands.demo_artifacts
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache

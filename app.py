@@ -21,9 +21,9 @@ from streamlit import config
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import supervise_forever
 from semiprune_core.learning import machine
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import Access, studio_routes
 from semiprune_core.server.access import PASSWORD_VARIABLE, check_address
-from semiprune_core.workspace import Workspace
 
 log = logging.getLogger("semiprune")
 workspace = Workspace.open()

@@ -4,7 +4,7 @@ import os
 
 import streamlit as st
 
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 
 
 @st.cache_resource

@@ -18,7 +18,8 @@ PLACES = ("--home", "--work", "--data")
 """Options that name a place on this machine."""
 sys.path.insert(0, str(ROOT))
 
-from semiprune_core import artifacts, files  # noqa: E402
+from semiprune_core import files  # noqa: E402
+from semiprune_core.project import artifacts  # noqa: E402
 
 
 def machine() -> dict[str, Any]:

@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 from common import ROOT, finish, rounds, spread
 
-from semiprune_core.artifacts import open_artifact
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.exporting import FORMATS, export_coreset, open_content
 from semiprune_core.exporting.content import SCORES
+from semiprune_core.project.artifacts import open_artifact
+from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.results import open_coreset, write_pseudo, write_scores
 from semiprune_core.scores import ScoreSettings, ScoreTable
-from semiprune_core.workspace import Project, Workspace
 
 N_CLASSES = 1000
 
@@ -65,7 +65,7 @@ def add_pool(project: Project, n: int, rng: np.random.Generator) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from semiprune_core.pool import PROBLEM_SCHEMA, SCHEMA
+    from semiprune_core.project.pool import PROBLEM_SCHEMA, SCHEMA
 
     root = project.workspace.root / "pictures"
     with project.draft("pool", settings={}, inputs={}) as draft:

@@ -23,11 +23,11 @@ from common import ROOT, finish, rounds, spread
 from PIL import Image
 
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.importing.workers import THUMBNAIL_SIDE
-from semiprune_core.pool import PoolSettings
 from semiprune_core.progress import Collected
-from semiprune_core.sources.base import SourceSpec
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.pool import PoolSettings
+from semiprune_core.project.workspace import Workspace
 
 PROCESSES = os.cpu_count() or 1
 SIDE = 256
@@ -91,7 +91,7 @@ def make_table(home: Path, n: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from semiprune_core.pool import PROBLEM_SCHEMA, SCHEMA
+    from semiprune_core.project.pool import PROBLEM_SCHEMA, SCHEMA
 
     project = Workspace.open(home).create("Large")
     rng = np.random.default_rng(0)

@@ -26,11 +26,11 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import open_store
-from semiprune_core.pool import show_id
 from semiprune_core.progress import Collected
-from semiprune_core.sources.base import SourceSpec
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.pool import show_id
+from semiprune_core.project.workspace import Workspace
 
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -27,10 +27,10 @@ from common import ROOT, finish, rounds, spread
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from semiprune_core.embeddings.maps import MapSettings
 from semiprune_core.labeling import open_store
+from semiprune_core.maps.embedding_map import MapSettings
+from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.results import write_pseudo
-from semiprune_core.workspace import Project, Workspace
 
 CLASSES = tuple(f"class {number}" for number in range(10))
 SLOW_MS = 180_000
@@ -51,7 +51,7 @@ def make_project(home: Path, name: str, n: int) -> Project:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from semiprune_core.pool import PROBLEM_SCHEMA, SCHEMA
+    from semiprune_core.project.pool import PROBLEM_SCHEMA, SCHEMA
 
     project = Workspace.open(home).create(name, name=name)
     rng = np.random.default_rng(0)

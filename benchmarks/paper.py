@@ -37,15 +37,15 @@ from semiprune_core import jobs
 from semiprune_core.dynamics import submit_dynamics
 from semiprune_core.evaluation import EvaluationRun, EvaluationSettings, submit_evaluation
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.taking_over import take_reference
+from semiprune_core.labeling.import_labels import take_reference
 from semiprune_core.learning.presets import ssl_preset
-from semiprune_core.learning.training import TrainSettings, start_training
 from semiprune_core.methods import METHODS
 from semiprune_core.progress import Collected
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.project.workspace import Project, Workspace
+from semiprune_core.training import TrainSettings, start_training
 from semiprune_core.trials import FULL
-from semiprune_core.workspace import Project, Workspace
 
 SCALES = {"small": 6_000, "medium": 20_000, "full": None}
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {

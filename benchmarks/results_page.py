@@ -23,9 +23,10 @@ from common import RESULTS, ROOT
 from comparisons import TITLES, found_in, said_of, title_of
 from size_plot import size_plot
 
-from semiprune_core.evaluation_plot import svg_plot
-from semiprune_core.evaluation_runs import Evaluation
-from semiprune_core.evaluation_view import (
+from semiprune_core.evaluation.paper import RESULTS as PAPER_FILE
+from semiprune_core.evaluation.plot import svg_plot
+from semiprune_core.evaluation.runs import Evaluation
+from semiprune_core.evaluation.view import (
     FULL,
     RANDOM,
     Cell,
@@ -37,7 +38,6 @@ from semiprune_core.evaluation_view import (
     view_of,
 )
 from semiprune_core.methods import METHODS
-from semiprune_core.paper_results import RESULTS as PAPER_FILE
 from semiprune_core.selection import AIMS, Basis, default_knobs, learned_from
 
 PAGE = ROOT / "docs" / "results.md"

@@ -31,8 +31,8 @@ import numpy as np
 from common import finish, spread
 
 from semiprune_core import files
+from semiprune_core.results.trajectory_store import TrajectoryWriter, open_trajectory
 from semiprune_core.scores import SCORES, compute_scores
-from semiprune_core.trajectory_store import TrajectoryWriter, open_trajectory
 
 WINDOW, EARLY = 10, 10
 SIZES = {

@@ -29,12 +29,12 @@ from common import ROOT, finish
 from PIL import Image
 
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.taking_over import take_reference
-from semiprune_core.pool import PROBLEM_SCHEMA, SCHEMA
+from semiprune_core.labeling.import_labels import take_reference
+from semiprune_core.project.pool import PROBLEM_SCHEMA, SCHEMA
+from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.records import coreset_size
 from semiprune_core.results import write_pseudo, write_scores
 from semiprune_core.scores import ScoreSettings, ScoreTable
-from semiprune_core.workspace import Project, Workspace
 
 START = 0.7
 MOVE = """

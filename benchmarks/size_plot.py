@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import log
 
-from semiprune_core.evaluation_plot import COLOURS, GREY, nice_ticks
-from semiprune_core.evaluation_view import Difference, percent
+from semiprune_core.evaluation.plot import COLOURS, GREY, nice_ticks
+from semiprune_core.evaluation.view import Difference, percent
 from semiprune_core.methods import METHODS
 
 WIDE, TALL, LEFT, TOP, BOTTOM = 230, 330, 48, 62, 62

@@ -29,7 +29,7 @@ from image_data import open_data
 from scored_pools import WORK, ScoredPool, coreset_training, scored, starting, tested
 
 from semiprune_core.evaluation import COLUMNS
-from semiprune_core.evaluation_view import view_of
+from semiprune_core.evaluation.view import view_of
 from semiprune_core.learning.presets import ssl_preset, supervised_preset
 from semiprune_core.methods import select_coreset
 

@@ -35,8 +35,8 @@ sys.path.insert(0, str(ROOT))
 
 from semiprune_core.labeling import open_store  # noqa: E402
 from semiprune_core.labeling.progress_report import progress  # noqa: E402
-from semiprune_core.pool import read_id  # noqa: E402
-from semiprune_core.workspace import Project, Workspace  # noqa: E402
+from semiprune_core.project.pool import read_id  # noqa: E402
+from semiprune_core.project.workspace import Project, Workspace  # noqa: E402
 from tests.browser.serving import Server, free_port  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
@@ -52,7 +52,8 @@ PROGRESS = re.compile(r"^[\d,]+ of [\d,]+$")
 
 def finished_project(home: Path) -> str:
     """The finished demo in a workspace of its own; returns its name."""
-    from semiprune_core import finished_demo, jobs
+    from semiprune_core import jobs
+    from semiprune_core.demo import finished as finished_demo
 
     job = finished_demo.open_finished_demo(Workspace.open(home))
     if job is not None and jobs.wait(job).state != jobs.DONE:

@@ -7,8 +7,11 @@ import streamlit as st
 from pages.parts import evaluation_form, evaluation_history, evaluation_live, evaluation_result, study
 from pages.parts import project as projects
 from pages.parts.text import literal
-from semiprune_core import evaluation, evaluation_runs, freshness, jobs, studies
-from semiprune_core.line import BY_KEY
+from semiprune_core import evaluation, jobs
+from semiprune_core.evaluation import runs as evaluation_runs
+from semiprune_core.evaluation import studies
+from semiprune_core.refresh import freshness
+from semiprune_core.steps import BY_KEY
 
 
 def main() -> None:

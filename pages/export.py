@@ -12,7 +12,7 @@ import streamlit as st
 from pages.parts import coreset_labels, job_panel, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal, size
-from semiprune_core import artifacts, jobs
+from semiprune_core import jobs
 from semiprune_core.coresets import RATIOS, more_ratios, nesting
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.exporting import (
@@ -29,12 +29,13 @@ from semiprune_core.exporting import (
     submit_verify,
 )
 from semiprune_core.labeling import has_store, open_store
-from semiprune_core.line import BY_KEY
 from semiprune_core.methods import METHODS
+from semiprune_core.project import artifacts
+from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.report import write_report
 from semiprune_core.results import CoresetRun
 from semiprune_core.selection import SELECTORS
-from semiprune_core.workspace import Project, Workspace
+from semiprune_core.steps import BY_KEY
 
 WAY_WORDS = {
     "zip": "in a ZIP, for download",

@@ -7,14 +7,15 @@ import streamlit as st
 from pages.parts import components, job_panel, tour, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal
-from semiprune_core import finished_demo, jobs, line
+from semiprune_core import jobs, steps
+from semiprune_core.copies import copy_project, delete_project
+from semiprune_core.demo import finished as finished_demo
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.housekeeping import copy_project, delete_project
 from semiprune_core.importing import ImportSettings, can_repeat
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.jobs import states
-from semiprune_core.pool import show_id
-from semiprune_core.sources.base import SourceSpec
-from semiprune_core.workspace import Project, slug_of
+from semiprune_core.project.pool import show_id
+from semiprune_core.project.workspace import Project, slug_of
 
 PREVIEW = 24
 DEMO_TITLE = "Fashion demo"
@@ -96,7 +97,7 @@ def card(project: Project) -> None:
                 if last is not None:
                     again = can_repeat(project.workspace, ImportSettings.from_json(last.settings))
                     job_panel.ended(last, what="The import", again=again)
-            step = line.BY_KEY["pool"]
+            step = steps.BY_KEY["pool"]
         else:
             pool = project.pool()
             components.gallery(
@@ -108,9 +109,9 @@ def card(project: Project) -> None:
                 cell=52,
                 one_row=True,
             )
-            places = line.standing(project)
+            places = steps.standing(project)
             done = [place.step.title for place in places if place.state == "done"]
-            step = line.next_step(project)
+            step = steps.next_step(project)
             told = f"done: {', '.join(done)} · next: {step.title}" if len(done) < len(places) else "every step is done"
             st.caption(f"{count(len(pool), 'image')} · {told}")
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -160,7 +161,7 @@ if not found:
     )
     demos(first=True)
     with st.container(border=True):
-        for number, step in enumerate(line.STEPS, start=1):
+        for number, step in enumerate(steps.STEPS, start=1):
             st.markdown(f"**{number}. {step.title}**  :gray[{step.purpose}]")
 
 grid = st.grid(2, min_column_width=420)

@@ -16,9 +16,9 @@ from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.events import MAX_ANNOTATOR, check_annotator
 from semiprune_core.labeling.progress_report import LabelProgress, progress
-from semiprune_core.line import BY_KEY
-from semiprune_core.pool import Pool
-from semiprune_core.workspace import Project
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
+from semiprune_core.steps import BY_KEY
 
 NAME = "annotator"
 VIEWS = {

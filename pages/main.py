@@ -14,7 +14,7 @@ if str(ROOT) not in sys.path:  # `streamlit run` puts the script's own folder th
 from pages.parts import project as projects  # noqa: E402
 from pages.parts import tour  # noqa: E402
 from pages.parts.text import literal  # noqa: E402
-from semiprune_core import line  # noqa: E402
+from semiprune_core import steps  # noqa: E402
 from semiprune_core.errors import SemiPruneError  # noqa: E402
 
 ICONS = {
@@ -33,12 +33,12 @@ st.set_page_config(page_title="SemiPrune Studio", page_icon=str(ROOT / "assets" 
 st.logo(str(ROOT / "assets" / "logo.png"), size="large", icon_image=str(ROOT / "assets" / "icon.png"))
 
 
-def steps() -> list[st.Page]:
+def step_pages() -> list[st.Page]:
     """The line, each step with its state: a tick when done, its own icon when it can be done, faint when it waits."""
     open_project = projects.current()
-    states = {place.step.key: place.state for place in line.standing(open_project)} if open_project else {}
+    states = {place.step.key: place.state for place in steps.standing(open_project)} if open_project else {}
     pages = []
-    for step in line.STEPS:
+    for step in steps.STEPS:
         icon = "check_circle" if states.get(step.key) == "done" else ICONS[step.key]
         waiting = states.get(step.key) == "waiting"
         pages.append(
@@ -61,7 +61,7 @@ def main() -> None:
     home = st.Page("home.py", title="Projects", icon=":material/home:", default=True)
     new = st.Page("new.py", title="New project", icon=":material/add:", url_path="new", visibility="hidden")
     section = literal(open_project.title, 40) if open_project else "The line"
-    page = st.navigation({"": [home, new], section: steps()}, expanded=True)
+    page = st.navigation({"": [home, new], section: step_pages()}, expanded=True)
     if open_project is not None:
         st.query_params[projects.KEY] = open_project.name
     try:

@@ -13,16 +13,16 @@ from pages.parts.image_dialog import open_image
 from pages.parts.text import count, literal
 from semiprune_core import jobs
 from semiprune_core.embeddings.features import FEATURES, available_features
-from semiprune_core.embeddings.maps import EmbeddingMap, MapSettings, inside, maps_of
-from semiprune_core.embeddings.reduce import REDUCERS
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import states
 from semiprune_core.labeling.classes import NEUTRAL, PALETTE
-from semiprune_core.line import BY_KEY
-from semiprune_core.map_view import MOST_COLOURS, STEPS, Column, Columns, columns_of
-from semiprune_core.pool import Pool
+from semiprune_core.maps.embedding_map import EmbeddingMap, MapSettings, inside, maps_of
+from semiprune_core.maps.map_view import MOST_COLOURS, STEPS, Column, Columns, columns_of
+from semiprune_core.maps.reduce import REDUCERS
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
 from semiprune_core.records import BoolArray
-from semiprune_core.workspace import Project
+from semiprune_core.steps import BY_KEY
 
 HEIGHT = 560
 NO_COLOUR, NO_SECOND = "Nothing", "None"

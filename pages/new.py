@@ -10,7 +10,7 @@ from pages.parts.text import literal
 from semiprune_core import jobs
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing import ImportSettings
-from semiprune_core.pool import SIZES, PoolSettings
+from semiprune_core.project.pool import SIZES, PoolSettings
 
 FITS = {"crop": "Cut out the middle", "pad": "Pad to a square", "stretch": "Stretch to a square"}
 

@@ -13,9 +13,9 @@ from semiprune_core import jobs
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing import ImportSettings, can_repeat
 from semiprune_core.jobs import states
-from semiprune_core.pool import Pool, Segment, show_id
-from semiprune_core.pool_view import PoolFilter, PoolSummary, filter_positions
-from semiprune_core.workspace import Project
+from semiprune_core.project.pool import Pool, Segment, show_id
+from semiprune_core.project.pool_view import PoolFilter, PoolSummary, filter_positions
+from semiprune_core.project.workspace import Project
 
 PER_PAGE = 60
 CELLS = {"S": 84, "M": 124, "L": 200}

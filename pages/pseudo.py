@@ -9,17 +9,17 @@ import streamlit as st
 from pages.parts import image_list, inspect_charts, inspecting, labeling_elements, refreshing, who
 from pages.parts import project as projects
 from pages.parts.text import count, literal
-from semiprune_core import jobs, quality_report, review, trust
+from semiprune_core import jobs, training, trust
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore, open_store
-from semiprune_core.learning import training
 from semiprune_core.learning.quality import Share
-from semiprune_core.line import BY_KEY
-from semiprune_core.pool import Pool
-from semiprune_core.quality_report import Report
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
 from semiprune_core.results import PseudoRun
 from semiprune_core.server import review_queue
-from semiprune_core.workspace import Project
+from semiprune_core.steps import BY_KEY
+from semiprune_core.trust import quality_report, review
+from semiprune_core.trust.quality_report import Report
 
 VIEWS = {
     "quality": ":material/verified: Quality",

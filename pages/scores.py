@@ -9,17 +9,18 @@ import streamlit as st
 from pages.parts import components, job_panel, refreshing, score_charts, scored
 from pages.parts import project as projects
 from pages.parts.text import count, literal
-from semiprune_core import jobs, score_view
+from semiprune_core import jobs
+from semiprune_core.coresets import score_view
+from semiprune_core.coresets.score_view import Groups, ScoreView
 from semiprune_core.dynamics import submit_dynamics
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
-from semiprune_core.line import BY_KEY
+from semiprune_core.project.workspace import Project
 from semiprune_core.records import IntArray
 from semiprune_core.results import ScoreRun
-from semiprune_core.score_view import Groups, ScoreView
 from semiprune_core.scores import SCORES
-from semiprune_core.workspace import Project
+from semiprune_core.steps import BY_KEY
 
 PER_PAGE = 48
 SPLITS = {"none": "nothing", "class": "class", "source": "source of the label", "right": "right or wrong"}

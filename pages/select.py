@@ -11,21 +11,20 @@ import streamlit as st
 from pages.parts import coreset_labels, refreshing, score_charts, scored, search_panel, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal
-from semiprune_core import select_view
-from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, with_searched
+from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, select_view, with_searched
+from semiprune_core.coresets.score_view import ScoreView
+from semiprune_core.coresets.select_view import ErrorEstimate, Preview
+from semiprune_core.coresets.starting_values import starting_knobs
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.exporting import export_csv
-from semiprune_core.line import BY_KEY
 from semiprune_core.methods import METHODS, needs_of, score_title
+from semiprune_core.project.workspace import Project
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
-from semiprune_core.score_view import ScoreView
-from semiprune_core.scored import has_own_evidence
+from semiprune_core.results.evidence import EvidenceRun
+from semiprune_core.results.score_source import has_own_evidence
 from semiprune_core.scores import SCORES
-from semiprune_core.select_view import ErrorEstimate, Preview
 from semiprune_core.selection import AIMS, SELECTORS, Defaults, has_aims
-from semiprune_core.starting import starting_knobs
-from semiprune_core.workspace import Project
+from semiprune_core.steps import BY_KEY
 
 SEVERAL = 6  # coresets that are listed and compared at once
 FIRST = ("semi_aum_cutoff", "semi_dual_beta")

@@ -7,8 +7,8 @@ import streamlit as st
 from pages.parts import project as projects
 from pages.parts import training_form, training_history, training_live, training_result
 from pages.parts.text import literal
-from semiprune_core.learning import training
-from semiprune_core.line import BY_KEY
+from semiprune_core import training
+from semiprune_core.steps import BY_KEY
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from semiprune_core.commands import COMMANDS, Console
     from semiprune_core.errors import SemiPruneError
     from semiprune_core.progress import Stopped
-    from semiprune_core.workspace import Workspace
+    from semiprune_core.project.workspace import Workspace
 
     args = build_parser().parse_args(argv)
     logging.basicConfig(level=logging.WARNING, format="%(message)s")

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.progress import Collected
-from semiprune_core.sources.base import SourceSpec
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 
 
 @pytest.fixture(autouse=True)

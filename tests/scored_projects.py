@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from semiprune_core.evidence_store import EvidenceRun, write_evidence
+from semiprune_core.dynamics.scoring import score_runs
 from semiprune_core.importing import ImportSettings, import_source
-from semiprune_core.pool import PoolSettings
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.progress import Collected
+from semiprune_core.project.pool import PoolSettings
 from semiprune_core.results import TrajectoryRun, write_pseudo, write_trajectory
+from semiprune_core.results.evidence import EvidenceRun, write_evidence
+from semiprune_core.results.trajectory_store import TrajectoryWriter
 from semiprune_core.scores import ScoreSettings, ScoreTable
-from semiprune_core.scoring import score_runs
-from semiprune_core.sources.base import SourceSpec
-from semiprune_core.trajectory_store import TrajectoryWriter
 
 
 def add_clusters(project, *, n_clusters=5, seed=0):

@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from semiprune_core import artifacts
 from semiprune_core.errors import DiskFullError, WorkspaceError
+from semiprune_core.project import artifacts
 
 
 def make(parent, value=1, **changes):

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from semiprune_core import cli, evaluation_runs, jobs
+from semiprune_core import cli, jobs
 from semiprune_core.evaluation import EvaluationRun
-from semiprune_core.studies import LABEL_BUDGET, POOL_SIZE, BudgetSettings, submit_study
-from semiprune_core.study_view import StudyRun, share_view, trend_sentence
+from semiprune_core.evaluation import runs as evaluation_runs
+from semiprune_core.evaluation.studies import LABEL_BUDGET, POOL_SIZE, BudgetSettings, submit_study
+from semiprune_core.evaluation.study_view import StudyRun, share_view, trend_sentence
 from tests.scored_projects import add_clusters, make_pool, make_scored
 
 

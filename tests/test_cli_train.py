@@ -8,9 +8,8 @@ import sys
 
 import pytest
 
-from semiprune_core import cli
+from semiprune_core import cli, training
 from semiprune_core.labeling import open_store
-from semiprune_core.learning import training
 from tests.learning.projects import small_project
 from tests.support.waiting import wait_until
 from tests.test_cli import ROOT, keep_signals, run  # noqa: F401

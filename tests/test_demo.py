@@ -5,11 +5,12 @@ import re
 
 import pytest
 
-from semiprune_core import cli, demo
+from semiprune_core import cli
 from semiprune_core.demo import DemoSettings, claim_folder, run_demo
+from semiprune_core.demo import run as demo
 from semiprune_core.errors import WorkspaceError
+from semiprune_core.exporting.verify import first_difference, verify
 from semiprune_core.progress import Collected, Stopped
-from semiprune_core.verify import first_difference, verify
 
 TINY = DemoSettings(
     ssl={"epochs": 1, "steps_per_epoch": 3, "batch_size": 8, "unlabeled_ratio": 1},

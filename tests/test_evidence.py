@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from semiprune_core.baselines.evidence import PROVIDERS, EvidenceRequest, evidence_for
 from semiprune_core.coresets import CoresetRequest, build_coreset, choose_coreset
 from semiprune_core.errors import MissingStepError
-from semiprune_core.evidence import PROVIDERS, EvidenceRequest, evidence_for
 from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.progress import Collected
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.results import latest_scores
-from semiprune_core.workspace import Workspace
 from tests.scored_projects import make_pool, make_scored
 
 

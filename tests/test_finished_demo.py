@@ -8,18 +8,20 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import artifacts, finished_demo, freshness, jobs, line
+from semiprune_core import jobs, steps, training
+from semiprune_core.copies import copy_project
 from semiprune_core.coresets import CoresetRequest, build_coreset
+from semiprune_core.demo import finished as finished_demo
 from semiprune_core.errors import InvalidDataError, WorkspaceError
-from semiprune_core.housekeeping import copy_project
+from semiprune_core.exporting.verify import first_difference, verify
 from semiprune_core.labeling import open_store
-from semiprune_core.learning import training
 from semiprune_core.progress import Collected, Stopped
+from semiprune_core.project import artifacts
+from semiprune_core.project.workspace import Workspace
+from semiprune_core.refresh import freshness
 from semiprune_core.results import latest_pseudo, latest_scores
-from semiprune_core.review import label_images
 from semiprune_core.selection import AIMS
-from semiprune_core.verify import first_difference, verify
-from semiprune_core.workspace import Workspace
+from semiprune_core.trust.review import label_images
 
 MAIN = str(Path(__file__).resolve().parents[1] / "pages" / "main.py")
 
@@ -73,10 +75,10 @@ def test_it_was_really_trained():
 
 
 def test_the_line_is_done_at_every_step(unpacked):
-    expected = {step.key: "done" for step in line.STEPS}
+    expected = {step.key: "done" for step in steps.STEPS}
     if unpacked.latest("evaluation") is None:
         expected["evaluate"] = "next"
-    assert {place.step.key: place.state for place in line.standing(unpacked)} == expected
+    assert {place.step.key: place.state for place in steps.standing(unpacked)} == expected
     assert freshness.out_of_date(unpacked) == []
 
 
@@ -190,13 +192,13 @@ def test_a_copy_that_cannot_be_finished_leaves_nothing(project, workspace, monke
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("semiprune_core.housekeeping.copy_labels", full)
+    monkeypatch.setattr("semiprune_core.copies.copy_labels", full)
     with pytest.raises(Exception, match="disk is full"):
         copy_project(workspace, project.name, "Half")
     assert workspace.names() == [project.name]
 
 
-@pytest.mark.parametrize("page", ["home", *line.BY_KEY])
+@pytest.mark.parametrize("page", ["home", *steps.BY_KEY])
 def test_every_page_is_full(project, page):
     app = AppTest.from_file(MAIN, default_timeout=120)
     app.session_state["project"] = project.name

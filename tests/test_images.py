@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from semiprune_core import images
-from semiprune_core.corruptions import CORRUPTIONS, apply
 from semiprune_core.errors import InvalidSettingError, SourceError
+from semiprune_core.importing import images
+from semiprune_core.importing.corruptions import CORRUPTIONS, apply
 from tests.hostile_inputs.cases import encoded, picture
 from tests.hostile_inputs.images import png_chunk
 

@@ -1,6 +1,6 @@
 """Answers are made once, and the least recently asked for goes first."""
 
-from semiprune_core.kept import Kept
+from semiprune_core.project.cache import Kept
 
 
 def test_the_least_recently_asked_for_is_dropped():

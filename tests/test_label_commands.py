@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from semiprune_core import cli
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import open_store
-from semiprune_core.sources.base import SourceSpec
 from tests.model_support import give_model
 
 

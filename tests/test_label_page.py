@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import line
+from semiprune_core import steps
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import Event, open_store
-from semiprune_core.sources.base import SourceSpec
 from tests.model_support import give_model
 
 MAIN = str(Path(__file__).resolve().parents[1] / "pages" / "main.py")
@@ -153,13 +153,13 @@ def test_classes_are_merged_and_removed(project, store):
 
 def test_reference_labels_complete_the_subset_and_the_step(project, store):
     draw(project, store)
-    assert next(place for place in line.standing(project) if place.step.key == "label").state == "next"
+    assert next(place for place in steps.standing(project) if place.step.key == "label").state == "next"
     app = opened(project, view="exchange")
     button(app, "Take the reference labels").click().run()
     assert not app.exception
     assert "20 labels taken over of 20 rows" in words(app)
     assert "The subset is complete" in words(app)
-    assert next(place for place in line.standing(project) if place.step.key == "label").state == "done"
+    assert next(place for place in steps.standing(project) if place.step.key == "label").state == "done"
 
 
 def test_the_subset_view_warns_of_thin_classes_and_extends(project, store):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from semiprune_core.line import BY_KEY, STEPS, first_missing
+from semiprune_core.steps import BY_KEY, STEPS, first_missing
 
 NOTHING = {step.key: False for step in STEPS}
 

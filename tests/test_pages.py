@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import line
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core import steps
+from semiprune_core.importing.sources.base import SourceSpec
 
 MAIN = str(Path(__file__).resolve().parents[1] / "pages" / "main.py")
-PAGES = ["home", "new", *line.BY_KEY]
+PAGES = ["home", "new", *steps.BY_KEY]
 
 
 def opened(page, project=None):
@@ -24,7 +24,7 @@ def opened(page, project=None):
 def test_a_page_opens_without_a_project(page):
     app = opened(page)
     assert not app.exception
-    if page in line.BY_KEY:
+    if page in steps.BY_KEY:
         assert "No project is open" in app.info[0].value
 
 
@@ -32,7 +32,7 @@ def test_a_page_opens_without_a_project(page):
 def test_a_page_opens_for_a_project_without_images(page, workspace):
     app = opened(page, workspace.create("Empty"))
     assert not app.exception
-    if page in line.BY_KEY and page != "pool":
+    if page in steps.BY_KEY and page != "pool":
         assert "needs the step Pool first" in app.info[0].value
 
 

@@ -5,9 +5,9 @@ import pytest
 from PIL import Image
 
 from semiprune_core.errors import InvalidDataError, InvalidSettingError
-from semiprune_core.pool import PoolSettings, image_id, read_id, show_id
-from semiprune_core.pool_view import PoolFilter, filter_positions, pool_summary
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.project.pool import PoolSettings, image_id, read_id, show_id
+from semiprune_core.project.pool_view import PoolFilter, filter_positions, pool_summary
 
 
 @pytest.fixture

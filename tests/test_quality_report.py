@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score, balanced_accuracy_score, normalized_mutual_info_score
 
-from semiprune_core import quality_report as q
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import open_store
 from semiprune_core.learning.quality import wilson
 from semiprune_core.results import PseudoRun
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.trust import quality_report as q
 from tests.support.pseudo_runs import fake_pseudo, label_share
 
 
@@ -107,7 +107,7 @@ def test_a_report_measures_what_people_and_the_reference_say(project):
 
 
 def test_reviewed_labels_never_enter_the_held_out_accuracy(project):
-    from semiprune_core import review
+    from semiprune_core.trust import review
 
     run, store, pool = fake_pseudo(project), open_store(project), project.pool()
     before = q.report(pool, run, store=store).held_out

@@ -8,19 +8,21 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import cli, dynamics, freshness, jobs, refresh, refresh_job, review
+from semiprune_core import cli, dynamics, jobs, refresh, training
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.dynamics import submit_dynamics
-from semiprune_core.embeddings.maps import MapSettings, make_maps
+from semiprune_core.dynamics.scoring import with_settings
 from semiprune_core.errors import MissingStepError
 from semiprune_core.jobs import launch
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.labeling import open_store
-from semiprune_core.learning import training
+from semiprune_core.maps.embedding_map import MapSettings, make_maps
 from semiprune_core.progress import Collected
+from semiprune_core.project.workspace import Workspace
+from semiprune_core.refresh import freshness
+from semiprune_core.refresh import job as refresh_job
 from semiprune_core.results import CoresetRun, latest_scores
-from semiprune_core.scoring import with_settings
-from semiprune_core.workspace import Workspace
+from semiprune_core.trust import review
 from tests.learning.projects import short_run, small_project, unlabeled
 from tests.scored_projects import make_scored
 
@@ -63,7 +65,7 @@ def in_this_process(monkeypatch):
     def at_once(function):
         return lambda *given, **known: function(*given, **{**known, "immediate": True})
 
-    for module, name in ((training, "start_training"), (dynamics, "submit_dynamics"), (jobs, "submit")):
+    for module, name in ((refresh_job, "start_training"), (refresh_job, "submit_dynamics"), (jobs, "submit")):
         monkeypatch.setattr(module, name, at_once(getattr(module, name)))
     monkeypatch.setattr(refresh_job, "LOOK_SECONDS", 0.0)
 
@@ -143,7 +145,7 @@ def test_a_failure_names_the_step_and_trying_again_goes_on_behind_what_is_done(p
     correct_one(project)
     in_this_process(monkeypatch)
     fails = pytest.MonkeyPatch()
-    fails.setattr("semiprune_core.learning.dynamics_job._one_seed", lambda *_: 1 / 0)
+    fails.setattr("semiprune_core.dynamics.job._one_seed", lambda *_: 1 / 0)
     job = refresh.bring_up_to_date(project)
     fails.undo()
     assert job.status().state == jobs.FAILED and "Training dynamics did not end well" in job.status().message

@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 
-from semiprune_core import freshness, refresh, review
+from semiprune_core import refresh
 from semiprune_core.errors import InvalidDataError, MissingStepError, UnknownNameError
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import open_store
-from semiprune_core.map_view import columns_of
+from semiprune_core.maps.map_view import columns_of
+from semiprune_core.refresh import freshness
 from semiprune_core.results import latest_pseudo
 from semiprune_core.server.queues import QUEUES
 from semiprune_core.server.review_queue import doubtful
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.trust import review
 from tests.support.pseudo_runs import fake_pseudo, label_share
 
 

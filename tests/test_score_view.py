@@ -3,17 +3,25 @@
 import numpy as np
 import pytest
 
-from semiprune_core import score_view
+from semiprune_core.coresets import score_view
+from semiprune_core.coresets.score_view import (
+    bin_values,
+    group_images,
+    histogram,
+    image_story,
+    in_bins,
+    in_range,
+    open_view,
+)
 from semiprune_core.errors import MissingStepError
 from semiprune_core.results import latest_scores
-from semiprune_core.score_view import bin_values, group_images, histogram, image_story, in_bins, in_range, open_view
 from semiprune_core.scores.windows import sliding_moments
 from tests.scored_projects import make_scored
 
 
 @pytest.fixture(scope="module")
 def view(tmp_path_factory):
-    from semiprune_core.workspace import Workspace
+    from semiprune_core.project.workspace import Workspace
 
     folder = tmp_path_factory.mktemp("scored")
     with pytest.MonkeyPatch.context() as patch:

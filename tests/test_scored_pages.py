@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import line, review
+from semiprune_core import steps
+from semiprune_core.baselines.evidence import EvidenceRequest, kept_for
 from semiprune_core.coresets import CoresetRequest, build_coreset
-from semiprune_core.evidence import EvidenceRequest, kept_for
 from semiprune_core.labeling import open_store
 from semiprune_core.progress import Collected
+from semiprune_core.trust import review
 from tests.scored_projects import add_pseudo, make_pool, make_scored
 
 MAIN = str(Path(__file__).resolve().parents[1] / "pages" / "main.py")
@@ -18,7 +19,7 @@ MAIN = str(Path(__file__).resolve().parents[1] / "pages" / "main.py")
 @pytest.fixture(autouse=True)
 def labels_are_done(monkeypatch):
     """These projects were given their pseudo-labels; nobody labeled."""
-    monkeypatch.setitem(line.DONE_WHEN, "label", lambda project: True)
+    monkeypatch.setitem(steps.DONE_WHEN, "label", lambda project: True)
 
 
 def opened(page, project):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from semiprune_core.dynamics import why_out_of_date
+from semiprune_core.dynamics.scoring import default_score_settings, rescored, trajectories_of, with_settings
 from semiprune_core.errors import InvalidSettingError, SemiPruneError
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.review import correct_label
 from semiprune_core.results import latest_scores, made_from
 from semiprune_core.scores import SCORES, ScoreTable, compute_scores
-from semiprune_core.scoring import default_score_settings, rescored, trajectories_of, with_settings
 from tests.scored_projects import add_pseudo, make_scored
 
 

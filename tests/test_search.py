@@ -6,25 +6,17 @@ import numpy as np
 import pytest
 
 from semiprune_core import search
-from semiprune_core.artifacts import open_artifact
 from semiprune_core.coresets import CoresetRequest, build_coreset, build_coresets, with_searched
+from semiprune_core.coresets.starting_values import searched, searched_knobs, starting_knobs
+from semiprune_core.dynamics.scoring import with_settings
 from semiprune_core.errors import InvalidSettingError, MissingStepError, UnknownNameError
+from semiprune_core.learning import machine
+from semiprune_core.project.artifacts import open_artifact
 from semiprune_core.results import latest_scores
-from semiprune_core.scored import settings_of
-from semiprune_core.scoring import with_settings
-from semiprune_core.search import (
-    SearchRun,
-    SearchSettings,
-    best_epochs,
-    best_values,
-    make_grid,
-    search_settings,
-    submit_search,
-    trial_table,
-    write_search,
-)
+from semiprune_core.results.score_source import settings_of
+from semiprune_core.results.search import SearchRun, SearchSettings, best_values, write_search
+from semiprune_core.search import best_epochs, make_grid, search_settings, submit_search, trial_table
 from semiprune_core.selection import Basis, default_knobs
-from semiprune_core.starting import searched, searched_knobs, starting_knobs
 from semiprune_core.trials import Trial
 from tests.scored_projects import add_clusters, add_pseudo, add_trajectory, make_pool, make_scored
 
@@ -343,7 +335,7 @@ def test_a_search_of_other_scores_does_not_count(project, tmp_path):
     with_settings(project, aum_epochs=None, dual_epochs=11)
     assert searched(project, AUM, 0.7) is not None, "T of DUAL does not touch AUM"
     add_pseudo(project, seed=5)
-    from semiprune_core.scoring import score_runs
+    from semiprune_core.dynamics.scoring import score_runs
 
     score_runs(project, [add_trajectory(project, tmp_path / "new", seed=1)])
     assert searched(project, AUM, 0.7) is None
@@ -360,10 +352,10 @@ def test_searched_t_scores_anew(project):
 
 
 def test_it_trains_as_the_dynamics_run_did_and_cheaply_on_a_cpu(project, monkeypatch):
-    monkeypatch.setattr(search.machine, "places", lambda device, nproc=1: "cpu")
+    monkeypatch.setattr(machine, "places", lambda device, nproc=1: "cpu")
     settings = search_settings(project, ratios=(0.5,))
     assert settings.cheap and settings.preset == "quick" and settings.scores == "scores-0001"
-    monkeypatch.setattr(search.machine, "places", lambda device, nproc=1: "cuda:0")
+    monkeypatch.setattr(machine, "places", lambda device, nproc=1: "cuda:0")
     assert not search_settings(project).cheap
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from semiprune_core import jobs, search
 from semiprune_core.jobs import job as job_files
+from semiprune_core.learning import machine
 from semiprune_core.results import latest_scores
 from semiprune_core.search import search_settings, submit_search
 from semiprune_core.trials import BOOK, Trial, TrialBook
@@ -16,7 +17,7 @@ from tests.test_search import GOOD, keep, of_elfs, result, table
 
 @pytest.fixture(autouse=True)
 def on_a_cpu(monkeypatch):
-    monkeypatch.setattr(search.machine, "places", lambda device, nproc=1: "cpu")
+    monkeypatch.setattr(machine, "places", lambda device, nproc=1: "cpu")
 
 
 @pytest.fixture

@@ -6,17 +6,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from semiprune_core import select_view
-from semiprune_core.coresets import CoresetRequest, build_coreset, choose_coreset
+from semiprune_core.coresets import CoresetRequest, build_coreset, choose_coreset, select_view
+from semiprune_core.coresets.score_view import open_view
+from semiprune_core.coresets.select_view import changed, compare, preview
 from semiprune_core.errors import InvalidSettingError, UnknownNameError
 from semiprune_core.methods import METHODS
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.records import Coreset, Evidence, coreset_size
 from semiprune_core.results import PseudoRun, latest_scores
-from semiprune_core.score_view import open_view
-from semiprune_core.scored import has_own_evidence
-from semiprune_core.select_view import changed, compare, preview
+from semiprune_core.results.score_source import has_own_evidence
 from semiprune_core.selection import SELECTORS, Basis
-from semiprune_core.workspace import Workspace
 from tests.scored_projects import make_scored
 
 

@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.tour import STOPS
-from semiprune_core import line
+from semiprune_core import steps
 
 MAIN = str(Path(__file__).resolve().parents[1] / "pages" / "main.py")
 
@@ -25,7 +25,7 @@ def keys(app):
 
 
 def test_it_has_a_stop_for_every_page_in_the_order_of_the_line():
-    assert [stop.page for stop in STOPS] == ["home", *(step.key for step in line.STEPS)]
+    assert [stop.page for stop in STOPS] == ["home", *(step.key for step in steps.STEPS)]
     assert all(stop.shows and stop.attempt for stop in STOPS)
 
 

@@ -2,9 +2,10 @@
 
 import pytest
 
+from semiprune_core import training
 from semiprune_core.jobs import list_jobs, wait
 from semiprune_core.labeling import open_store
-from semiprune_core.learning import machine, training
+from semiprune_core.learning import machine
 from semiprune_core.learning.machine import Device, Machine, NetFacts
 from tests.learning.projects import label, short_run, small_project, unlabeled
 from tests.test_pages import opened

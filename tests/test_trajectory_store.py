@@ -7,8 +7,8 @@ import pytest
 
 from semiprune_core import files
 from semiprune_core.errors import DiskFullError, InvalidDataError, InvalidSettingError, WorkspaceError
+from semiprune_core.results.trajectory_store import BYTES_PER_CELL, TrajectoryWriter, open_trajectory
 from semiprune_core.scores import SCORES, compute_scores
-from semiprune_core.trajectory_store import BYTES_PER_CELL, TrajectoryWriter, open_trajectory
 
 
 def epoch(number, n_images=7):

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from semiprune_core.learning.quality import Bin, wilson
-from semiprune_core.quality_report import ClassRow, HeldOut
 from semiprune_core.trust import SAFER, Stability, judge, seed_twins
+from semiprune_core.trust.quality_report import ClassRow, HeldOut
 
 
 def row(name, n_human=20, verdict=""):

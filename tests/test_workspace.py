@@ -7,9 +7,9 @@ from threading import Barrier
 
 import pytest
 
-from semiprune_core import migrations
 from semiprune_core.errors import MissingStepError, WorkspaceError
-from semiprune_core.workspace import Workspace, slug_of
+from semiprune_core.project import migrations
+from semiprune_core.project.workspace import Workspace, slug_of
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 import streamlit as st
 
-from semiprune_core.learning.training import Curves
+from semiprune_core.training import Curves
 
 
 def accent() -> str:

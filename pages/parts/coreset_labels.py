@@ -6,14 +6,14 @@ import streamlit as st
 
 from pages.parts import labeling_elements as elements
 from pages.parts.text import count, literal
-from semiprune_core import review
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
 from semiprune_core.methods import METHODS
-from semiprune_core.pool import Pool
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
 from semiprune_core.results import CoresetRun, PseudoRun, made_from, open_coreset
 from semiprune_core.selection import SELECTORS
-from semiprune_core.workspace import Project
+from semiprune_core.trust import review
 
 KEY = "label_coreset"
 ADDRESS = "coreset"

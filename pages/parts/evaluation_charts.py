@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 
 from pages.parts.charts import calm
 from pages.parts.score_charts import is_dark, literal_label
-from semiprune_core.evaluation_plot import Look, Point, colours_of, shown_first, side_by_side, symbols_of
-from semiprune_core.evaluation_view import RANDOM, Cell, EvaluationView, percent, seeds
+from semiprune_core.evaluation.plot import Look, Point, colours_of, shown_first, side_by_side, symbols_of
+from semiprune_core.evaluation.view import RANDOM, Cell, EvaluationView, percent, seeds
 
 FAVOURITES = ("semi_aum_cutoff", "semi_dual_beta")
 """The methods of the paper, always drawn."""

@@ -10,7 +10,7 @@ from semiprune_core import jobs
 from semiprune_core.coresets import RATIOS, SAME_BUDGET_RATIOS
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.evaluation import EvaluationSettings, Ground, submit_evaluation
-from semiprune_core.evaluation_runs import (
+from semiprune_core.evaluation.runs import (
     MethodChoice,
     expected_minutes,
     ground_sentence,
@@ -19,10 +19,10 @@ from semiprune_core.evaluation_runs import (
     planned,
     why_no_ground,
 )
-from semiprune_core.evaluation_view import FULL, RANDOM, percent
+from semiprune_core.evaluation.studies import AXES, LABEL_BUDGET, POOL_SIZE
+from semiprune_core.evaluation.view import FULL, RANDOM, percent
 from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
-from semiprune_core.studies import AXES, LABEL_BUDGET, POOL_SIZE
-from semiprune_core.workspace import Project
+from semiprune_core.project.workspace import Project
 
 COMPARE, SAME_BUDGET = "compare", "same_annotation_budget"
 STUDIES = {

@@ -11,13 +11,13 @@ import streamlit as st
 from pages.parts import study
 from pages.parts.text import duration
 from pages.parts.training_history import attempt
-from semiprune_core.artifacts import Artifact
-from semiprune_core.evaluation_runs import TRUTHS, Evaluation, delete_kept
-from semiprune_core.evaluation_view import percent
+from semiprune_core import training
+from semiprune_core.evaluation.runs import TRUTHS, Evaluation, delete_kept
+from semiprune_core.evaluation.study_view import StudyRun
+from semiprune_core.evaluation.view import percent
 from semiprune_core.jobs import Job
-from semiprune_core.learning import training
-from semiprune_core.study_view import StudyRun
-from semiprune_core.workspace import Project
+from semiprune_core.project.artifacts import Artifact
+from semiprune_core.project.workspace import Project
 
 
 def choose(done: Sequence[Evaluation]) -> Evaluation:

@@ -10,11 +10,11 @@ import streamlit as st
 from pages.parts import evaluation_result, study
 from pages.parts.text import count, duration, literal
 from pages.parts.training_history import attempt
-from semiprune_core import evaluation, studies
-from semiprune_core.evaluation_runs import of_job
+from semiprune_core import evaluation, training
+from semiprune_core.evaluation import studies
+from semiprune_core.evaluation.runs import of_job
 from semiprune_core.jobs import Job, JobStatus, states
-from semiprune_core.learning import training
-from semiprune_core.workspace import Project
+from semiprune_core.project.workspace import Project
 
 EVERY = 2.0
 

@@ -9,12 +9,12 @@ import streamlit as st
 
 from pages.parts import evaluation_charts
 from pages.parts.text import count, duration, literal
-from semiprune_core.evaluation_files import described, html_table, latex_table, summary_csv, trials_csv
-from semiprune_core.evaluation_plot import CROWD, Look, svg_plot
-from semiprune_core.evaluation_runs import TESTS, TRUTHS, Evaluation
-from semiprune_core.evaluation_view import RANDOM, EvaluationView, percent
-from semiprune_core.paper_results import PaperNumbers, paper_numbers
-from semiprune_core.workspace import Project
+from semiprune_core.evaluation.files import described, html_table, latex_table, summary_csv, trials_csv
+from semiprune_core.evaluation.paper import PaperNumbers, paper_numbers
+from semiprune_core.evaluation.plot import CROWD, Look, svg_plot
+from semiprune_core.evaluation.runs import TESTS, TRUTHS, Evaluation
+from semiprune_core.evaluation.view import RANDOM, EvaluationView, percent
+from semiprune_core.project.workspace import Project
 
 BANDS = {"sd": "standard deviation", "interval": "95% interval of the mean", "none": "none"}
 PLOTS = {"accuracy": "Accuracy", "difference": "Above Random"}

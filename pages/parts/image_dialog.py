@@ -7,9 +7,9 @@ import streamlit as st
 
 from pages.parts import components, urls
 from pages.parts.text import literal, size
-from semiprune_core.map_view import columns_of
-from semiprune_core.pool import Pool
-from semiprune_core.workspace import Project
+from semiprune_core.maps.map_view import columns_of
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
 
 
 @st.dialog("Image", width="large")

@@ -8,13 +8,13 @@ import streamlit as st
 from pages.parts import components, urls, who
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, literal
-from semiprune_core import review
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import open_store
-from semiprune_core.map_view import Columns, columns_of
-from semiprune_core.pool import Pool, show_id
+from semiprune_core.maps.map_view import Columns, columns_of
+from semiprune_core.project.pool import Pool, show_id
+from semiprune_core.project.workspace import Project
 from semiprune_core.records import IntArray
-from semiprune_core.workspace import Project
+from semiprune_core.trust import review
 
 PER_PAGE = 60
 CELLS = {"S": 84, "M": 112, "L": 180}

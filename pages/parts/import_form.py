@@ -11,11 +11,11 @@ from pages.parts import components, urls
 from pages.parts import project as projects
 from pages.parts.text import literal, size
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.importing.sources import datasets, manifest
+from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.importing.sources.uploads import uploaded_source
 from semiprune_core.server import browser_token
 from semiprune_core.server.uploads import folder_of
-from semiprune_core.sources import datasets, manifest
-from semiprune_core.sources.base import SourceSpec
-from semiprune_core.sources.uploads import uploaded_source
 
 WAYS = {
     "upload": (":material/upload: Upload", "A ZIP, an .npz, images or a folder from your computer."),

@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.parts.charts import accent, calm
 from semiprune_core.learning.quality import Bin, Share
-from semiprune_core.quality_report import ClassRow
+from semiprune_core.trust.quality_report import ClassRow
 
 GREY = "#8a8f98"
 ORANGE = "#d55e00"

@@ -8,13 +8,13 @@ from typing import Any
 import streamlit as st
 
 from pages.parts.components import FRONTEND
-from semiprune_core import quality_report
-from semiprune_core.kept import Kept
 from semiprune_core.labeling import LabelStore
-from semiprune_core.pool import Pool
-from semiprune_core.quality_report import Report
+from semiprune_core.project.cache import Kept
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
 from semiprune_core.results import PseudoRun
-from semiprune_core.workspace import Project
+from semiprune_core.trust import quality_report
+from semiprune_core.trust.quality_report import Report
 
 _map = st.components.v2.component(
     "studio_map",

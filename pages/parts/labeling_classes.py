@@ -12,7 +12,7 @@ from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.classes import Added, LabelClass, NewClass, read_class_csv, read_class_list
 from semiprune_core.labeling.label_files import decode_text
-from semiprune_core.pool import Pool
+from semiprune_core.project.pool import Pool
 
 
 def editor(pool: Pool, store: LabelStore, annotator: str) -> None:

@@ -12,8 +12,8 @@ from pages.parts import project as projects
 from pages.parts import urls
 from pages.parts.components import FRONTEND
 from semiprune_core.labeling import LabelStore
+from semiprune_core.project.workspace import Project
 from semiprune_core.server import browser_token
-from semiprune_core.workspace import Project
 
 
 def _read(*names: str) -> str:

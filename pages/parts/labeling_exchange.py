@@ -12,11 +12,11 @@ from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
-from semiprune_core.labeling.giving_away import label_studio_config
-from semiprune_core.labeling.taking_over import ImportResult, import_csv, import_label_studio, take_reference
-from semiprune_core.pool import Pool
+from semiprune_core.labeling.export_labels import label_studio_config
+from semiprune_core.labeling.import_labels import ImportResult, import_csv, import_label_studio, take_reference
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
 from semiprune_core.server import browser_token
-from semiprune_core.workspace import Project
 
 MAX_FILE = 200 << 20
 RESULT = "labels_import"

@@ -11,7 +11,7 @@ from pages.parts.text import count, duration, literal
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.agreement import agreement
 from semiprune_core.labeling.progress_report import LabelProgress
-from semiprune_core.workspace import Project
+from semiprune_core.project.workspace import Project
 
 MANY = 30
 

@@ -10,9 +10,9 @@ from pages.parts.text import count, literal
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.drawing import DRAW_METHODS, FEW_LABELS, Drawing, Preview, preview
-from semiprune_core.likeness import draw_evidence, model_of
-from semiprune_core.pool import Pool
-from semiprune_core.workspace import Project
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
+from semiprune_core.trust.similarity import draw_evidence, model_of
 
 DEFAULT_PERCENT = 10.0
 UNIFORM = "uniform"

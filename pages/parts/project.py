@@ -6,10 +6,10 @@ import functools
 
 import streamlit as st
 
-from semiprune_core import line
-from semiprune_core.pool import Pool
-from semiprune_core.pool_view import PoolSummary, pool_summary
-from semiprune_core.workspace import Project, Workspace
+from semiprune_core import steps
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.pool_view import PoolSummary, pool_summary
+from semiprune_core.project.workspace import Project, Workspace
 
 KEY = "project"
 
@@ -40,11 +40,11 @@ def require(step_key: str) -> Project:
     """The current project, if this step can be done; otherwise the page says what is missing, links there and stops."""
     project = current()
     if project is None:
-        st.header(line.BY_KEY[step_key].title)
+        st.header(steps.BY_KEY[step_key].title)
         st.info("No project is open. Open one, or try the demo.", icon=":material/folder_open:")
         st.page_link("home.py", label="Go to the projects", icon=":material/arrow_forward:")
         st.stop()
-    place = next(place for place in line.standing(project) if place.step.key == step_key)
+    place = next(place for place in steps.standing(project) if place.step.key == step_key)
     if place.missing is not None:
         st.header(place.step.title)
         st.write(place.step.purpose)

@@ -6,11 +6,12 @@ import streamlit as st
 
 from pages.parts import job_panel
 from pages.parts.text import literal
-from semiprune_core import freshness, jobs, refresh
+from semiprune_core import jobs, refresh
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job, JobStatus
-from semiprune_core.pool import Pool
-from semiprune_core.workspace import Project
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
+from semiprune_core.refresh import freshness
 
 EVERY_SECONDS = 3
 DOING = {

@@ -10,9 +10,9 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.parts.charts import accent, calm
+from semiprune_core.coresets.score_view import Groups, ImageStory, Plane
+from semiprune_core.coresets.select_view import Density, Preview
 from semiprune_core.labeling.classes import PALETTE
-from semiprune_core.score_view import Groups, ImageStory, Plane
-from semiprune_core.select_view import Density, Preview
 
 QUIET = {"displayModeBar": False}
 PICKING = {"displaylogo": False, "modeBarButtonsToRemove": ["lasso2d", "autoScale2d"]}

@@ -11,20 +11,20 @@ import streamlit as st
 from pages.parts import components, score_charts, urls
 from pages.parts import project as projects
 from pages.parts.text import literal
-from semiprune_core.artifacts import open_artifact
+from semiprune_core.baselines.evidence import evidence_at_hand
+from semiprune_core.coresets.score_view import ScoreView, image_story, neighbours, open_view
 from semiprune_core.dynamics import why_out_of_date
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.evidence import evidence_at_hand
-from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.labeling.events import MAX_ANNOTATOR
 from semiprune_core.labeling.review import correct_label
 from semiprune_core.methods import score_title
-from semiprune_core.pool import read_id, show_id
+from semiprune_core.project.artifacts import open_artifact
+from semiprune_core.project.pool import read_id, show_id
+from semiprune_core.project.workspace import Project
 from semiprune_core.records import FloatArray
 from semiprune_core.results import ScoreRun
-from semiprune_core.score_view import ScoreView, image_story, neighbours, open_view
+from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.scores import SCORES
-from semiprune_core.workspace import Project
 
 ANNOTATOR = "annotator"
 SHORT = {

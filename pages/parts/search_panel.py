@@ -9,15 +9,16 @@ from pages.parts import search_charts, training_live
 from pages.parts.charts import STILL
 from pages.parts.text import count, duration, literal
 from semiprune_core import search
+from semiprune_core.baselines.evidence import evidence_at_hand
+from semiprune_core.coresets.starting_values import searches_of
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.evidence import evidence_at_hand
 from semiprune_core.jobs import Job, JobStatus, list_jobs, states
 from semiprune_core.methods import METHODS, needs_of
+from semiprune_core.project.workspace import Project
 from semiprune_core.results import ScoreRun
-from semiprune_core.scored import Scored, has_own_evidence
-from semiprune_core.search import Best, SearchRun, SearchSettings
-from semiprune_core.starting import searches_of
-from semiprune_core.workspace import Project
+from semiprune_core.results.score_source import Scored, has_own_evidence
+from semiprune_core.results.search import Best, SearchRun, SearchSettings
+from semiprune_core.selection.defaults import PAPER_RATIOS
 
 EVERY = 1.5
 CHEAP, FULL = "Cheap", "Full"
@@ -70,7 +71,7 @@ def _form(project: Project, scores: ScoreRun) -> None:
         ratios = st.multiselect(
             "Pruning ratios",
             [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95],
-            list(search.PAPER_RATIOS),
+            list(PAPER_RATIOS),
             key="search_ratios",
             width=420,
         )

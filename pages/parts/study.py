@@ -15,14 +15,8 @@ from semiprune_core import jobs
 from semiprune_core.coresets import RATIOS
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.evaluation import Ground
-from semiprune_core.evaluation_runs import ground_sentence, seconds_per_image
-from semiprune_core.evaluation_view import percent
-from semiprune_core.freshness import studied_before
-from semiprune_core.jobs import Job
-from semiprune_core.learning.presets import SSL_PRESETS, SUPERVISED_PRESETS
-from semiprune_core.learning.ssl import ALGORITHMS
-from semiprune_core.methods import METHODS
-from semiprune_core.studies import (
+from semiprune_core.evaluation.runs import ground_sentence, seconds_per_image
+from semiprune_core.evaluation.studies import (
     ARTIFACT,
     BUDGETS,
     LABEL_BUDGET,
@@ -37,8 +31,14 @@ from semiprune_core.studies import (
     studied_methods,
     submit_study,
 )
-from semiprune_core.study_view import StudyRun, full_by_share, partial_study, share_view, trend_sentence
-from semiprune_core.workspace import Project
+from semiprune_core.evaluation.study_view import StudyRun, full_by_share, partial_study, share_view, trend_sentence
+from semiprune_core.evaluation.view import percent
+from semiprune_core.jobs import Job
+from semiprune_core.learning.presets import SSL_PRESETS, SUPERVISED_PRESETS
+from semiprune_core.learning.ssl import ALGORITHMS
+from semiprune_core.methods import METHODS
+from semiprune_core.project.workspace import Project
+from semiprune_core.refresh.freshness import studied_before
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.parts import project as projects
-from semiprune_core import finished_demo
+from semiprune_core.demo import finished as finished_demo
 
 KEY = "tour"
 """In the session and in the address: whether the tour is on."""

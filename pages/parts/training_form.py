@@ -9,15 +9,16 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts import training_preflight
 from pages.parts.text import count, literal
+from semiprune_core import training
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.learning import described, machine, training
-from semiprune_core.learning.described import Described
+from semiprune_core.learning import machine, settings_help
 from semiprune_core.learning.machine import Machine
 from semiprune_core.learning.presets import SSL_PRESETS, ssl_preset
 from semiprune_core.learning.settings import SSLSettings
+from semiprune_core.learning.settings_help import Described
 from semiprune_core.learning.ssl import ALGORITHMS
-from semiprune_core.learning.training import TrainingData, TrainSettings
-from semiprune_core.workspace import Project
+from semiprune_core.project.workspace import Project
+from semiprune_core.training import TrainingData, TrainSettings
 
 
 def draw(project: Project, data: TrainingData, *, idle: bool) -> None:
@@ -114,7 +115,7 @@ def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None,
     )
     st.caption(str(SSL_PRESETS.facts(preset).get("about", "")))
     usual = ssl_preset(preset, algorithm)
-    words = described.ssl_described()
+    words = settings_help.ssl_described()
     flip = st.toggle(
         "Left-right flips", value=usual.flip, help=words["flip"].about, key=f"train_{preset}_{algorithm}_flip"
     )
@@ -155,21 +156,21 @@ def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None,
 def advanced(usual: SSLSettings, algorithm: str, preset: str, here: Machine) -> tuple[dict[str, Any], dict[str, Any]]:
     """Every other setting with what it does; (values of the run, options of the algorithm)."""
     values, options = {}, {}
-    own = described.algorithm_described(algorithm)
+    own = settings_help.algorithm_described(algorithm)
     chosen = ALGORITHMS[algorithm].from_json(usual.options)
     key = f"train_{preset}_{algorithm}"
     with st.expander("Advanced settings", icon=":material/tune:"):
-        for title, members in described.grouped().items():
+        for title, members in settings_help.grouped().items():
             st.markdown(f"**{title}**")
             with st.grid(5, min_column_width=165):
-                if title == described.UNLABELED_GROUP:
+                if title == settings_help.UNLABELED_GROUP:
                     for one in own.values():
                         options[one.name] = field(one, getattr(chosen, one.name), f"{key}_own_{one.name}")
                 for one in sorted(members, key=lambda one: one.kind is bool):  # switches last: they are lower
                     nets = tuple(net.name for net in here.nets) if one.name == "net" else one.choices
                     values[one.name] = field(one, getattr(usual, one.name), f"{key}_{one.name}", nets)
-        changed = [described.title_of(name) for name, value in values.items() if value != getattr(usual, name)] + [
-            described.title_of(name) for name, value in options.items() if value != getattr(chosen, name)
+        changed = [settings_help.title_of(name) for name, value in values.items() if value != getattr(usual, name)] + [
+            settings_help.title_of(name) for name, value in options.items() if value != getattr(chosen, name)
         ]
         if changed:
             st.caption(f"Changed from {SSL_PRESETS.title(preset)}: {', '.join(changed)}.")

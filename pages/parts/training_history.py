@@ -10,10 +10,11 @@ import streamlit as st
 
 from pages.parts import charts
 from pages.parts.text import duration, literal
+from semiprune_core import training
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.learning import described, training
-from semiprune_core.learning.training import Run
-from semiprune_core.workspace import Project
+from semiprune_core.learning import settings_help
+from semiprune_core.project.workspace import Project
+from semiprune_core.training import Run
 
 SHOWN = 4
 
@@ -59,7 +60,7 @@ def table(runs: Sequence[Run]) -> None:
     differs = frame.nunique(axis=1) > 1
     if len(runs) > 1 and st.toggle("Only settings that differ", value=True, key="train_only_differences"):
         frame, differs = frame[differs], differs[differs]
-    titles = [described.title_of(name.removeprefix("options.")) for name in frame.index]
+    titles = [settings_help.title_of(name.removeprefix("options.")) for name in frame.index]
     marked = [False] * len(outcomes) + differs.tolist()
     whole = pd.concat([outcomes, frame.set_axis(unique(titles))])
     tint = f"background-color: {charts.faint(charts.accent())}"

@@ -6,10 +6,10 @@ import streamlit as st
 
 from pages.parts import charts
 from pages.parts.text import duration, literal
+from semiprune_core import training
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job, JobStatus, states
-from semiprune_core.learning import training
-from semiprune_core.learning.training import Curves, Run
+from semiprune_core.training import Curves, Run
 
 EVERY = 1.0
 MASK_SHARE = "The share of unlabeled images of which the model is sure enough to learn from its own answer."

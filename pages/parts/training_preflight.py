@@ -10,10 +10,10 @@ import streamlit as st
 from pages.parts.text import count, duration, literal, size
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job, states
-from semiprune_core.learning import machine, preflight
+from semiprune_core.learning import machine
 from semiprune_core.learning.machine import Machine
-from semiprune_core.learning.training import TrainingData, TrainSettings
-from semiprune_core.workspace import Project
+from semiprune_core.project.workspace import Project
+from semiprune_core.training import TrainingData, TrainSettings, preflight
 
 EVERY = 0.8
 LONG_SECONDS = 8 * 3600

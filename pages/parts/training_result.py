@@ -8,9 +8,9 @@ import streamlit as st
 
 from pages.parts import training_form, training_live
 from pages.parts.text import count, duration, literal
-from semiprune_core.learning import training
-from semiprune_core.learning.training import Run, TrainingData
-from semiprune_core.workspace import Project
+from semiprune_core import training
+from semiprune_core.project.workspace import Project
+from semiprune_core.training import Run, TrainingData
 
 
 def note_changes(project: Project, runs: Sequence[Run], data: TrainingData) -> None:

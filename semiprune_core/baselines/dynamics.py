@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiprune_core import files
+from semiprune_core.dynamics.scoring import default_score_settings
 from semiprune_core.embeddings.features import check_finite
 from semiprune_core.errors import InvalidDataError
-from semiprune_core.evidence_store import EvidenceRun, find_evidence, opened
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.progress import Progress
+from semiprune_core.project.workspace import Project
 from semiprune_core.records import IntArray
 from semiprune_core.results import write_trajectory
+from semiprune_core.results.evidence import EvidenceRun, find_evidence, opened
+from semiprune_core.results.trajectory_store import TrajectoryWriter, open_trajectory
 from semiprune_core.scores import ScoreSettings, ScoreTable, compute_scores
-from semiprune_core.scoring import default_score_settings
-from semiprune_core.trajectory_store import TrajectoryWriter, open_trajectory
-from semiprune_core.workspace import Project
 
 if TYPE_CHECKING:
-    from semiprune_core.evidence import EvidenceRequest
+    from semiprune_core.baselines.evidence import EvidenceRequest
 
 PROVIDER = "dynamics"
 FALLBACK = "quick"

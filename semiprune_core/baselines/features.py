@@ -12,14 +12,13 @@ from semiprune_core.baselines.dynamics import work_folder
 from semiprune_core.baselines.neighbours import BLOCK, unit_length
 from semiprune_core.baselines.settings import AUTO, EncoderSettings
 from semiprune_core.embeddings.encoders import PACKAGED, named_encoder, own_side, packaged_encoder
-from semiprune_core.embeddings.features import FEATURES, Features, checked, from_pretrained
-from semiprune_core.embeddings.maps import MapSettings
+from semiprune_core.embeddings.features import FEATURES, Features, FeatureSettings, checked, from_pretrained
 from semiprune_core.errors import InvalidDataError, InvalidSettingError
-from semiprune_core.evidence_store import EvidenceRun, find_evidence, opened
-from semiprune_core.pool import Pool
+from semiprune_core.project.pool import Pool
+from semiprune_core.results.evidence import EvidenceRun, find_evidence, opened
 
 if TYPE_CHECKING:
-    from semiprune_core.evidence import EvidenceRequest
+    from semiprune_core.baselines.evidence import EvidenceRequest
 
 PROVIDER = "features"
 JOIN = "+"
@@ -42,13 +41,13 @@ def default_side(name: str, image_size: int) -> int:
     return int(min(max(2 * image_size, SMALLEST_SIDE), LARGEST_SIDE))
 
 
-def feature_settings(settings: EncoderSettings, pool: Pool) -> MapSettings:
+def feature_settings(settings: EncoderSettings, pool: Pool) -> FeatureSettings:
     """The same question as the Map page would ask it."""
     name = chosen_encoder(settings)
     if name in FEATURES and name != "pretrained":
-        return MapSettings(features=name, method="pca")
+        return FeatureSettings(features=name)
     side = settings.encoder_size or default_side(name, pool.images().shape[1])
-    return MapSettings(features="pretrained", method="pca", encoder=name, weights=settings.weights, encoder_size=side)
+    return FeatureSettings(features="pretrained", encoder=name, weights=settings.weights, encoder_size=side)
 
 
 def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> EvidenceRun:

@@ -12,8 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from semiprune_core.baselines import zcore
 from semiprune_core.baselines.dynamics import dynamics_on, score_settings, scores_of, training_of, work_folder
+from semiprune_core.baselines.evidence import PROVIDERS, EvidenceRequest
+from semiprune_core.baselines.extrapolate import choose_k, extrapolate_knn
 from semiprune_core.baselines.features import chosen_encoder, pool_features
+from semiprune_core.baselines.prototypes import prototypicality
 from semiprune_core.baselines.settings import (
     BY_PROVIDER,
     SCORER,
@@ -28,16 +32,15 @@ from semiprune_core.baselines.settings import (
     own_settings,
     score_changes,
 )
+from semiprune_core.dynamics.scoring import default_score_settings
 from semiprune_core.embeddings.features import check_finite
 from semiprune_core.errors import MissingStepError
-from semiprune_core.evidence import PROVIDERS, EvidenceRequest
-from semiprune_core.evidence_store import EvidenceRun, complete_evidence, find_evidence, opened, write_evidence
 from semiprune_core.learning.labels import check_labels
-from semiprune_core.learning.training import labels_on_pool
-from semiprune_core.pool import Pool
+from semiprune_core.project.pool import Pool
 from semiprune_core.records import Evidence, FloatArray, IntArray
+from semiprune_core.results.evidence import EvidenceRun, complete_evidence, find_evidence, opened, write_evidence
 from semiprune_core.scores import ScoreSettings, ScoreTable
-from semiprune_core.scoring import default_score_settings
+from semiprune_core.training import labels_on_pool
 
 Maker = Callable[[EvidenceRequest], EvidenceRun]
 
@@ -91,8 +94,6 @@ def one_column(name: str, values: FloatArray) -> ScoreTable:
 
 @provide("prototype_scores", title="Distance to prototypes", about="k-means on features of the pool.")
 def prototype_scores(request: EvidenceRequest) -> EvidenceRun:
-    from semiprune_core.baselines.prototypes import prototypicality
-
     settings = own_settings(PrototypeSettings, request.settings)
     pool = request.project.pool()
     n_clusters = n_classes_of(request, pool, settings.n_clusters)
@@ -111,8 +112,6 @@ def prototype_scores(request: EvidenceRequest) -> EvidenceRun:
 
 @provide("zcore_scores", title="Coverage and redundancy", about="Sampled subspaces of the pool's features.")
 def zcore_scores(request: EvidenceRequest) -> EvidenceRun:
-    from semiprune_core.baselines import zcore
-
     settings = own_settings(ZCoreSettings, request.settings)
     pool = request.project.pool()
     features = pool_features(request, settings)
@@ -343,8 +342,6 @@ def knn_scores(request: EvidenceRequest) -> EvidenceRun:
     def carry(
         values: np.ndarray, places: IntArray, known: Mapping[str, FloatArray], labels: IntArray, n_classes: int
     ) -> dict[str, FloatArray]:
-        from semiprune_core.baselines.extrapolate import choose_k, extrapolate_knn
-
         rng = np.random.default_rng(request.seed)
         k = settings.n_neighbours or choose_k(values[places], known[CHOSEN_BY], rng=rng, progress=request.progress)
         return extrapolate_knn(values, places, known, k=k, progress=request.progress)

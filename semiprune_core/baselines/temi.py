@@ -29,11 +29,11 @@ from semiprune_core.baselines.neighbours import BLOCK, nearest, unit_length
 from semiprune_core.baselines.settings import HeadSettings
 from semiprune_core.baselines.steps import run_steps
 from semiprune_core.checks import check_range
-from semiprune_core.embeddings.reduce import principal_components
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning import sampling
 from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.optim import set_lr
+from semiprune_core.maps.reduce import principal_components
 from semiprune_core.progress import Progress
 from semiprune_core.records import FloatArray, IntArray
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from semiprune_core.errors import InvalidSettingError
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.registry import Registry
-from semiprune_core.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from semiprune_core.demo import DemoResult, DemoSettings, Stage, claim_folder, r
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.methods import METHODS
 from semiprune_core.progress import Progress, Stopped
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 
 FOLDER = "semiprune-demo"
 

@@ -9,19 +9,14 @@ from typing import Any
 import pandas as pd
 
 from semiprune_core import jobs
-from semiprune_core.artifacts import Artifact
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, assignments
 from semiprune_core.commands.selecting import follow, numbers, words
 from semiprune_core.coresets import RATIOS, SAME_BUDGET_RATIOS
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.evaluation import ORDERS, RANDOM, TRUTHS, EvaluationSettings, submit_evaluation
-from semiprune_core.evaluation_files import TEXT_NOTE, text_table
-from semiprune_core.evaluation_runs import Evaluation
-from semiprune_core.evaluation_view import EvaluationView, percent, summary
-from semiprune_core.learning.presets import SSL_PRESETS, SUPERVISED_PRESETS
-from semiprune_core.learning.ssl import ALGORITHMS
-from semiprune_core.methods import METHODS
-from semiprune_core.studies import (
+from semiprune_core.evaluation.files import TEXT_NOTE, text_table
+from semiprune_core.evaluation.runs import Evaluation
+from semiprune_core.evaluation.studies import (
     AXES,
     LABEL_BUDGET,
     POOL_SIZE,
@@ -32,9 +27,14 @@ from semiprune_core.studies import (
     StudySettings,
     submit_study,
 )
-from semiprune_core.study_view import StudyRun, full_by_share, share_view, trend_sentence
+from semiprune_core.evaluation.study_view import StudyRun, full_by_share, share_view, trend_sentence
+from semiprune_core.evaluation.view import EvaluationView, percent, summary
+from semiprune_core.learning.presets import SSL_PRESETS, SUPERVISED_PRESETS
+from semiprune_core.learning.ssl import ALGORITHMS
+from semiprune_core.methods import METHODS
+from semiprune_core.project.artifacts import Artifact
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.trials import FULL
-from semiprune_core.workspace import Workspace
 
 SAME_BUDGET = "same-annotation-budget"
 STUDIES: dict[str, Axis] = {axis.kind.replace("_", "-"): axis for axis in AXES.values()}

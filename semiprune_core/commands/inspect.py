@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from semiprune_core import jobs, quality_report, trust
+from semiprune_core import jobs, trust
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.embeddings.features import FEATURES
-from semiprune_core.embeddings.maps import MapSettings, make_maps
-from semiprune_core.embeddings.reduce import REDUCERS
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.labeling import open_store
+from semiprune_core.maps.embedding_map import MapSettings, make_maps
+from semiprune_core.maps.reduce import REDUCERS
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.results import PseudoRun, latest_pseudo
-from semiprune_core.workspace import Workspace
+from semiprune_core.trust import quality_report
 
 
 def _configure_quality(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.errors import JobError
 from semiprune_core.jobs import commands
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:

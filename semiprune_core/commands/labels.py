@@ -12,12 +12,12 @@ from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.errors import InvalidSettingError, WorkspaceError
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.drawing import DRAW_METHODS
-from semiprune_core.labeling.giving_away import export_csv, export_label_studio
-from semiprune_core.labeling.taking_over import ImportResult, import_csv, import_label_studio, take_reference
-from semiprune_core.likeness import draw_evidence
+from semiprune_core.labeling.export_labels import export_csv, export_label_studio
+from semiprune_core.labeling.import_labels import ImportResult, import_csv, import_label_studio, take_reference
 from semiprune_core.paths import shown
-from semiprune_core.pool import Pool
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Workspace
+from semiprune_core.trust.similarity import draw_evidence
 
 SHOWN_PROBLEMS = 10
 ANNOTATOR = "command line"

@@ -6,15 +6,15 @@ import argparse
 import shutil
 from pathlib import Path
 
-from semiprune_core import line
+from semiprune_core import steps
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.errors import SemiPruneError, WorkspaceError
+from semiprune_core.exporting.verify import first_difference, verify
 from semiprune_core.importing import ImportSettings, import_source
-from semiprune_core.pool import SIZES, PoolSettings
-from semiprune_core.sources import parse_source
-from semiprune_core.sources.base import SourceSpec
-from semiprune_core.verify import first_difference, verify
-from semiprune_core.workspace import Workspace, slug_of
+from semiprune_core.importing.sources import parse_source
+from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.project.pool import SIZES, PoolSettings
+from semiprune_core.project.workspace import Workspace, slug_of
 
 
 def _configure_new(parser: argparse.ArgumentParser) -> None:
@@ -77,13 +77,13 @@ def _projects(args: argparse.Namespace, workspace: Workspace, console: Console) 
     for name in workspace.names():
         try:
             project = workspace.project(name)
-            places = line.standing(project)
+            places = steps.standing(project)
         except SemiPruneError as error:
             found.append({"name": name, "error": str(error)})
             lines.append(f"{name}: {error}")
             continue
         done = [place.step.key for place in places if place.state == "done"]
-        following = line.next_step(project)
+        following = steps.next_step(project)
         n_images = len(project.pool()) if project.has_pool() else 0
         found.append({"name": name, "title": project.title, "images": n_images, "done": done, "next": following.key})
         lines.append(f"{name}: {n_images:,} images, done: {', '.join(done) or 'nothing'}, next: {following.key}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from semiprune_core import freshness, jobs, refresh
+from semiprune_core import jobs, refresh
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
+from semiprune_core.refresh import freshness
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from semiprune_core import files
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.report import write_report
-from semiprune_core.workspace import Workspace
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:

@@ -11,18 +11,11 @@ from semiprune_core.coresets import CoresetRequest, own_evidence
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS
-from semiprune_core.scored import has_own_evidence
-from semiprune_core.search import (
-    PAPER_RATIOS,
-    SearchRun,
-    plan_search,
-    search_settings,
-    searchable_methods,
-    searched_knob,
-    starts,
-    submit_search,
-)
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
+from semiprune_core.results.score_source import has_own_evidence
+from semiprune_core.results.search import SearchRun, searchable_methods, searched_knob, starts
+from semiprune_core.search import plan_search, search_settings, submit_search
+from semiprune_core.selection.defaults import PAPER_RATIOS
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:

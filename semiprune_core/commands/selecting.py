@@ -12,26 +12,20 @@ import pyarrow.parquet as pq
 
 from semiprune_core import files, jobs
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, assignments
-from semiprune_core.coresets import (
-    OPTIONS,
-    CoresetRequest,
-    build_coresets,
-    nesting,
-    own_evidence,
-)
+from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coresets, nesting, own_evidence
 from semiprune_core.dynamics import submit_dynamics
+from semiprune_core.dynamics.scoring import with_settings
 from semiprune_core.errors import InvalidSettingError, MissingStepError
-from semiprune_core.evidence_store import EvidenceRun
 from semiprune_core.exporting import FORMATS, Exported, ExportOptions, export_coreset, export_csv, hex_ids, options_for
 from semiprune_core.exporting.trees import WAYS
 from semiprune_core.jobs import follow
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS
+from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores, open_coreset
-from semiprune_core.scored import has_own_evidence
-from semiprune_core.scoring import with_settings
+from semiprune_core.results.evidence import EvidenceRun
+from semiprune_core.results.score_source import has_own_evidence
 from semiprune_core.selection import AIMS, SELECTORS
-from semiprune_core.workspace import Project, Workspace
 
 
 def _configure_dynamics(parser: argparse.ArgumentParser) -> None:

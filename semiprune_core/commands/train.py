@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from semiprune_core import training
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, assignments
 from semiprune_core.errors import JobError
 from semiprune_core.jobs import DONE, RESUMABLE, RUNNING, STOPPED, Job, JobStatus, commands, supervise, wait
-from semiprune_core.learning import preflight, training
 from semiprune_core.learning.presets import SSL_PRESETS, ssl_preset
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.learning.ssl import ALGORITHMS
-from semiprune_core.learning.training import TrainSettings
 from semiprune_core.progress import Stopped
-from semiprune_core.workspace import Project, Workspace
+from semiprune_core.project.workspace import Project, Workspace
+from semiprune_core.training import TrainSettings, preflight
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:

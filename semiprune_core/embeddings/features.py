@@ -8,21 +8,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from semiprune_core.errors import InvalidDataError, MissingStepError
+from semiprune_core.checks import check_range
+from semiprune_core.embeddings.encoders import LEAST_SIDE, MOST_SIDE, encode, open_encoder
+from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError
 from semiprune_core.progress import Progress, Stopped
+from semiprune_core.project.workspace import Project
 from semiprune_core.registry import Registry
 from semiprune_core.results import TrajectoryRun, latest_pseudo
-from semiprune_core.workspace import Project
-
-if TYPE_CHECKING:
-    from semiprune_core.embeddings.maps import MapSettings
+from semiprune_core.settings import Settings
 
 PIXEL_SIDE = 32
 BLOCK = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureSettings(Settings):
+    """``encoder`` and ``weights`` belong to the features "pretrained", ``encoder_size`` is the side it looks at."""
+
+    features: str = "ssl"
+    encoder: str = ""
+    weights: str = ""
+    encoder_size: int = 128
+
+    def check(self) -> None:
+        FEATURES[self.features]
+        check_range("encoder_size", self.encoder_size, low=LEAST_SIDE, high=MOST_SIDE)
+        if (self.features == "pretrained") != bool(self.encoder):
+            raise InvalidSettingError(
+                "The features 'pretrained' go with the name of an encoder, such as torchvision:resnet18; others do not."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,19 +51,19 @@ class Features:
     inputs: Mapping[str, str]
 
 
-Source = Callable[[Project, "MapSettings", Progress], Features]
+Source = Callable[[Project, FeatureSettings, Progress], Features]
 FEATURES: Registry[Source] = Registry("feature source")
 
 
 @FEATURES.register("ssl", title="SSL model", needs="pseudo")
-def from_ssl(project: Project, settings: MapSettings, progress: Progress) -> Features:
+def from_ssl(project: Project, settings: FeatureSettings, progress: Progress) -> Features:
     """The penultimate layer of the model that gave the pseudo-labels."""
     run = latest_pseudo(project)
     return Features(run.features(), {"pseudo": run.artifact.hash})
 
 
 @FEATURES.register("dynamics", title="Dynamics model", needs="trajectory")
-def from_dynamics(project: Project, settings: MapSettings, progress: Progress) -> Features:
+def from_dynamics(project: Project, settings: FeatureSettings, progress: Progress) -> Features:
     """The penultimate layer of the model whose training gave the scores."""
     artifact = project.latest("trajectory")
     if artifact is None:
@@ -57,7 +75,7 @@ def from_dynamics(project: Project, settings: MapSettings, progress: Progress) -
 
 
 @FEATURES.register("pixels", title="Raw pixels", needs="pool")
-def from_pixels(project: Project, settings: MapSettings, progress: Progress) -> Features:
+def from_pixels(project: Project, settings: FeatureSettings, progress: Progress) -> Features:
     """The pixels themselves, made small by averaging; there is nothing to train for these."""
     pool = project.pool()
     images = pool.images()
@@ -76,7 +94,7 @@ def from_pixels(project: Project, settings: MapSettings, progress: Progress) -> 
 @FEATURES.register("pretrained", title="Pretrained encoder", needs="pool")
 def from_pretrained(
     project: Project,
-    settings: MapSettings,
+    settings: FeatureSettings,
     progress: Progress,
     *,
     device: str = "cpu",
@@ -86,8 +104,6 @@ def from_pretrained(
 
     What is computed is kept in ``folder`` until all is done, see :func:`encode`.
     """
-    from semiprune_core.embeddings.encoders import encode, open_encoder
-
     pool = project.pool()
     encoder = open_encoder(settings.encoder, settings.weights, guard=project.workspace.guard)
     values = encode(

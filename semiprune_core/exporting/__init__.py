@@ -1,5 +1,6 @@
-"""Exports: a coreset on its way out, in the format of whoever takes it. A new format is one new file here."""
+"""Exports: a coreset on its way out, in the format of whoever takes it. A new format is one new file in ``formats``."""
 
+from semiprune_core.exporting import formats  # they register themselves
 from semiprune_core.exporting.base import FORMATS, Export, ExportOptions, Place, open_export, options_for
 from semiprune_core.exporting.content import COLUMNS, Content, hex_ids, open_content, safe_texts
 from semiprune_core.exporting.run import (
@@ -15,9 +16,6 @@ from semiprune_core.exporting.run import (
     submit_export,
     submit_verify,
 )
-from semiprune_core.registry import import_siblings
-
-import_siblings(__name__, list(__path__))
 
 __all__ = [
     "COLUMNS",
@@ -31,6 +29,7 @@ __all__ = [
     "estimate_bytes",
     "export_coreset",
     "export_csv",
+    "formats",
     "has_exports",
     "hex_ids",
     "last_proof",

@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from semiprune_core import files
-from semiprune_core.artifacts import versions
 from semiprune_core.checks import check_choice
 from semiprune_core.exporting.content import COLUMNS, Content
 from semiprune_core.exporting.trees import SUMS, WAYS, FolderTree, Tree, ZipTree
 from semiprune_core.progress import Progress, Stopped
+from semiprune_core.project.artifacts import versions
 from semiprune_core.registry import Registry
 from semiprune_core.settings import Settings
 

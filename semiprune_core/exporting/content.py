@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 
 from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.labeling import has_store, open_store
-from semiprune_core.pool import Pool
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.spreadsheet import TRIGGERS, safe_cell
+from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, Coreset, IntArray, PseudoLabels
 from semiprune_core.results import CoresetRun, PseudoRun, ScoreRun, made_from
 from semiprune_core.scores import ScoreTable
-from semiprune_core.spreadsheet import TRIGGERS, safe_cell
-from semiprune_core.workspace import Project
 
 SCORES = ("aum", "dual", "el2n", "forgetting", "mean_prob")
 COLUMNS = (

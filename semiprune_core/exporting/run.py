@@ -27,9 +27,9 @@ from semiprune_core.exporting.base import (
 from semiprune_core.exporting.content import Content, open_content
 from semiprune_core.paths import shown
 from semiprune_core.progress import Progress
+from semiprune_core.project.workspace import Project
 from semiprune_core.results import CoresetRun, open_coreset
 from semiprune_core.settings import Settings
-from semiprune_core.workspace import Project
 
 SAMPLE = 400
 """So many rows are written to learn how large a format's rows are."""

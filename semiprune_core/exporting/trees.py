@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.pool import Pool, mime_of, show_id
+from semiprune_core.project.pool import Pool, mime_of, show_id
 
 WAYS = ("zip", "copy", "hardlink", "symlink", "reference")
 """How images are handed over; a reference names the originals where they are and moves nothing."""

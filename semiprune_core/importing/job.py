@@ -6,8 +6,8 @@ from typing import Any
 
 from semiprune_core.errors import SourceError, UnsafePathError
 from semiprune_core.importing.run import ImportSettings, import_source, remove_upload
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.jobs import JOB_KINDS, JobContext
-from semiprune_core.sources.base import SourceSpec
 
 
 @JOB_KINDS.register("import", title="Import", device="io")

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from semiprune_core.artifacts import Artifact, open_artifact
 from semiprune_core.errors import SemiPruneError, SourceError
+from semiprune_core.importing.sources import open_source
+from semiprune_core.importing.sources.base import Entry, FileAt, Source, SourceSpec
+from semiprune_core.importing.sources.reading import read_entry
 from semiprune_core.importing.workers import DecodePool
 from semiprune_core.importing.writer import SegmentWriter
 from semiprune_core.paths import is_inside, shown
-from semiprune_core.pool import SIZES, PoolSettings
 from semiprune_core.progress import Progress, Stopped
+from semiprune_core.project.artifacts import Artifact, open_artifact
+from semiprune_core.project.pool import SIZES, PoolSettings
+from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.records import Problem
 from semiprune_core.settings import Settings
-from semiprune_core.sources import open_source
-from semiprune_core.sources.base import Entry, FileAt, Source, SourceSpec
-from semiprune_core.sources.reading import read_entry
-from semiprune_core.workspace import Project, Workspace
 
 PEEK = 32
 LARGEST_SUGGESTED = 64

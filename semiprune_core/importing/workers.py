@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 import psutil
 
-from semiprune_core import images
 from semiprune_core.errors import JobError, SemiPruneError
+from semiprune_core.importing import images
+from semiprune_core.importing.sources.base import Entry, FileAt
+from semiprune_core.importing.sources.reading import read_entry
 from semiprune_core.paths import shown
-from semiprune_core.pool import PoolSettings
+from semiprune_core.project.pool import PoolSettings
 from semiprune_core.records import Problem
-from semiprune_core.sources.base import Entry, FileAt
-from semiprune_core.sources.reading import read_entry
 
 CPU_SECONDS_PER_IMAGE = 5.0
 WALL_SECONDS_PER_IMAGE = 60.0

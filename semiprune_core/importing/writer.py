@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.importing.workers import Chunk, Row
-from semiprune_core.pool import PROBLEM_SCHEMA, SCHEMA, PoolSettings, image_id
+from semiprune_core.project.pool import PROBLEM_SCHEMA, SCHEMA, PoolSettings, image_id
 from semiprune_core.records import Problem
 
 ROWS_PER_GROUP = 20_000

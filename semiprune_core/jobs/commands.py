@@ -6,7 +6,7 @@ from typing import Any
 
 from semiprune_core.jobs.job import Job, find_job, list_jobs
 from semiprune_core.jobs.supervisor import recognise_dead, supervise
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 
 
 def summary(job: Job) -> dict[str, Any]:

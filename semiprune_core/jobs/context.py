@@ -24,7 +24,7 @@ from semiprune_core.jobs.job import Job, JobStatus
 from semiprune_core.jobs.kinds import load_kind
 from semiprune_core.jobs.states import DONE, FAILED, RUNNING, STOPPED
 from semiprune_core.progress import Stopped
-from semiprune_core.workspace import Project
+from semiprune_core.project.workspace import Project
 
 LINE_SECONDS = 0.2  # at most five progress lines a second ...
 LINES_PER_PACE = 2000  # ... and half as many after each so many, so that a run of days stays a few megabytes

@@ -35,7 +35,7 @@ from semiprune_core.errors import JobError, WorkspaceError
 from semiprune_core.jobs import locks, processes
 from semiprune_core.jobs.states import DONE, FAILED, LOST, OVER, QUEUED, RESUMABLE, RUNNING, STATES, STOPPED
 from semiprune_core.paths import shown
-from semiprune_core.workspace import Project, Workspace
+from semiprune_core.project.workspace import Project, Workspace
 
 log = logging.getLogger(__name__)
 

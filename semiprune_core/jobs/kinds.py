@@ -32,18 +32,18 @@ class Home(NamedTuple):
 
 HOMES: dict[str, Home] = {
     "import": Home("semiprune_core.importing.job", "Import", device="io"),
-    "ssl": Home("semiprune_core.learning.ssl_job", "Train"),
-    "preflight": Home("semiprune_core.learning.preflight", "Pre-flight"),
-    "dynamics": Home("semiprune_core.learning.dynamics_job", "Training dynamics"),
-    "search": Home("semiprune_core.learning.search_job", "Search"),
-    "evaluate": Home("semiprune_core.learning.evaluate_job", "Evaluate"),
-    "label_budget": Home("semiprune_core.learning.study_job", "Label-budget study"),
-    "pool_size": Home("semiprune_core.learning.study_job", "Pool-size study"),
-    "map": Home("semiprune_core.embeddings.jobs", "Map"),
-    "refresh": Home("semiprune_core.refresh_job", "Bring up to date", device="refresh"),
-    "export": Home("semiprune_core.export_job", "Export", device="io"),
-    "verify": Home("semiprune_core.export_job", "Verify", device="io"),
-    "finished_demo": Home("semiprune_core.finished_demo_job", "Opening the finished demo", device="io"),
+    "ssl": Home("semiprune_core.training.job", "Train"),
+    "preflight": Home("semiprune_core.training.preflight", "Pre-flight"),
+    "dynamics": Home("semiprune_core.dynamics.job", "Training dynamics"),
+    "search": Home("semiprune_core.search.job", "Search"),
+    "evaluate": Home("semiprune_core.evaluation.job", "Evaluate"),
+    "label_budget": Home("semiprune_core.evaluation.study_job", "Label-budget study"),
+    "pool_size": Home("semiprune_core.evaluation.study_job", "Pool-size study"),
+    "map": Home("semiprune_core.maps.job", "Map"),
+    "refresh": Home("semiprune_core.refresh.job", "Bring up to date", device="refresh"),
+    "export": Home("semiprune_core.exporting.job", "Export", device="io"),
+    "verify": Home("semiprune_core.exporting.job", "Verify", device="io"),
+    "finished_demo": Home("semiprune_core.demo.job", "Opening the finished demo", device="io"),
 }
 
 

@@ -29,7 +29,7 @@ from semiprune_core.jobs.kinds import home_of
 from semiprune_core.jobs.states import DONE, FAILED, QUEUED, RUNNING, STOPPED
 from semiprune_core.paths import shown
 from semiprune_core.progress import Progress, Stopped
-from semiprune_core.workspace import Project, Workspace
+from semiprune_core.project.workspace import Project, Workspace
 
 log = logging.getLogger(__name__)
 

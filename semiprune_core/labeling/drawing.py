@@ -5,7 +5,7 @@ permutation that needs no state. A larger fraction with the same seed takes the 
 and images added to the pool fall into place without moving the others.
 
 Pictures that come several times (by content) are drawn as one: the first is shown, its copies receive its label
-(:meth:`semiprune_core.labeling.settled.LabelsSnapshot.on_pool`). So every image of the pool is equally likely to be in.
+(:meth:`semiprune_core.labeling.snapshot.LabelsSnapshot.on_pool`). Every image is equally likely to be drawn.
 
 ``coverage`` and ``uncertainty`` depart from the paper's uniform sample. Their labels train, but never estimate.
 """

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.paths import shown
-from semiprune_core.pool import read_id, show_id
+from semiprune_core.project.pool import read_id, show_id
 
 Place = tuple[int, str, str]
 """(signed image id, round, holder)"""

@@ -33,7 +33,7 @@ class RowProblem:
 class Row:
     """One label to take over: an image by id or by path, a class by name (None for skipped).
 
-    ``spreadsheet`` cells may carry the apostrophe of :func:`semiprune_core.spreadsheet.safe_cell`.
+    ``spreadsheet`` cells may carry the apostrophe of :func:`semiprune_core.project.spreadsheet.safe_cell`.
     ``suggested`` is the model's answer that was in view; a row that is not an ``is_answer`` only repeats it where it
     was not changed.
     """

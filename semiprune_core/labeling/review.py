@@ -10,7 +10,7 @@ from semiprune_core.labeling.events import REVIEW_ROUND, Ack, Event
 from semiprune_core.labeling.store import open_store
 
 if TYPE_CHECKING:
-    from semiprune_core.workspace import Project
+    from semiprune_core.project.workspace import Project
 
 
 def correct_label(project: Project, image_id: int, class_name: str, *, annotator: str) -> Ack:

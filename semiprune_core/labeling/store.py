@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -23,9 +23,11 @@ from semiprune_core.labeling import schema
 from semiprune_core.labeling.appending import Append, current_row, held_of_row, select_current
 from semiprune_core.labeling.classes import ClassSheet, LabelClass, resolve_merges
 from semiprune_core.labeling.database import URL_VARIABLE, Database, shared_postgresql
+from semiprune_core.labeling.drawing import Drawing, Drawings
 from semiprune_core.labeling.events import REVIEW_ROUND, SETTLE_ROUND, Ack, Event, Held, event_from_json, replay
+from semiprune_core.labeling.leases import Leases
 from semiprune_core.labeling.schema import in_chunks, signed, unsigned, unsigned_array
-from semiprune_core.labeling.settled import (
+from semiprune_core.labeling.snapshot import (
     FIRST,
     REFERENCE,
     REVIEWED,
@@ -35,12 +37,8 @@ from semiprune_core.labeling.settled import (
     settle,
     uniform_order,
 )
+from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, BoolArray
-
-if TYPE_CHECKING:
-    from semiprune_core.labeling.drawing import Drawing, Drawings
-    from semiprune_core.labeling.leases import Leases
-    from semiprune_core.workspace import Project
 
 MAX_APPEND = 5_000
 Clock = Callable[[], float]
@@ -122,14 +120,10 @@ class LabelStore:
 
     @cached_property
     def drawings(self) -> Drawings:
-        from semiprune_core.labeling.drawing import Drawings
-
         return Drawings(self)
 
     @cached_property
     def leases(self) -> Leases:
-        from semiprune_core.labeling.leases import Leases
-
         return Leases(self)
 
     # --- writing -----------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from semiprune_core.artifacts import NAME
 from semiprune_core.paths import shown
-from semiprune_core.pool import mime_of
+from semiprune_core.project.artifacts import NAME
+from semiprune_core.project.pool import mime_of
 
 STYLE = """
 :root { color-scheme: light; --ink: #1c2526; --faint: #5d6b6c; --line: #dfe4e4; --accent: #0f766e; --grey: #b9c2c2; }

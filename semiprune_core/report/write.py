@@ -9,35 +9,35 @@ from typing import Any
 
 import numpy as np
 
-from semiprune_core import files, jobs, quality_report
-from semiprune_core.artifacts import versions
+from semiprune_core import files, jobs
 from semiprune_core.coresets import nesting
-from semiprune_core.embeddings.maps import maps_of
+from semiprune_core.coresets.score_view import bin_values
 from semiprune_core.evaluation import EvaluationRun
-from semiprune_core.evaluation_plot import svg_plot
-from semiprune_core.evaluation_runs import unranked
-from semiprune_core.evaluation_view import RANKED_BY, Cell, EvaluationView, view_of
+from semiprune_core.evaluation.plot import svg_plot
+from semiprune_core.evaluation.runs import unranked
+from semiprune_core.evaluation.view import RANKED_BY, Cell, EvaluationView, view_of
 from semiprune_core.exporting.content import Content, open_content
-from semiprune_core.freshness import evaluated_before
 from semiprune_core.labeling import has_store, open_store
 from semiprune_core.labeling.agreement import agreement
 from semiprune_core.labeling.classes import NEUTRAL, PALETTE
 from semiprune_core.labeling.progress_report import LONGEST_GAP_S, progress
-from semiprune_core.learning.training import trained_seconds
+from semiprune_core.maps.embedding_map import maps_of
 from semiprune_core.methods import METHODS
-from semiprune_core.pool import Pool
-from semiprune_core.pool_view import pool_summary
 from semiprune_core.progress import Progress
-from semiprune_core.quality_report import Report
+from semiprune_core.project.artifacts import versions
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.pool_view import pool_summary
+from semiprune_core.project.workspace import Project
 from semiprune_core.records import IntArray
+from semiprune_core.refresh.freshness import evaluated_before
 from semiprune_core.report import draw
 from semiprune_core.results import CoresetRun, PseudoRun
-from semiprune_core.review import latest_score, ranks
-from semiprune_core.score_view import bin_values
 from semiprune_core.scores import SCORES
 from semiprune_core.selection import SELECTORS
-from semiprune_core.trust import Trust, judge, stability_of
-from semiprune_core.workspace import Project
+from semiprune_core.training import trained_seconds
+from semiprune_core.trust import Trust, judge, quality_report, stability_of
+from semiprune_core.trust.quality_report import Report
+from semiprune_core.trust.review import latest_score, ranks
 
 N_CORESETS = 5
 """So many coresets are all shown with pictures; of more, the latest of each method."""

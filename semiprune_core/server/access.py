@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 
 HOSTS_VARIABLE = "SEMIPRUNE_ALLOWED_HOSTS"
 PASSWORD_VARIABLE = "SEMIPRUNE_PASSWORD"  # noqa: S105 - a variable's name

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from semiprune_core.errors import WorkspaceError
-from semiprune_core.pool import Segment
-from semiprune_core.spreadsheet import safe_cell
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.pool import Segment
+from semiprune_core.project.spreadsheet import safe_cell
+from semiprune_core.project.workspace import Workspace
 
 
 def export(request: Request, workspace: Workspace) -> Response:

@@ -29,14 +29,14 @@ from semiprune_core.errors import InvalidDataError, MissingStepError, UnknownNam
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.classes import LabelClass
 from semiprune_core.labeling.events import FIRST_ROUND, SETTLE_ROUND, Ack, check_annotator
-from semiprune_core.labeling.giving_away import export_csv, export_label_studio
+from semiprune_core.labeling.export_labels import export_csv, export_label_studio
 from semiprune_core.labeling.progress_report import progress
-from semiprune_core.likeness import looks
 from semiprune_core.paths import shown
-from semiprune_core.pool import Pool, read_id, show_id
+from semiprune_core.project.pool import Pool, read_id, show_id
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.access import check_write
 from semiprune_core.server.queues import Cards, card_rows, next_cards
-from semiprune_core.workspace import Workspace
+from semiprune_core.trust.similarity import looks
 
 MAX_BODY = 4 << 20
 MAX_EVENTS = 500

@@ -10,12 +10,12 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from semiprune_core.embeddings.maps import EmbeddingMap
 from semiprune_core.errors import WorkspaceError
-from semiprune_core.map_view import Columns, columns_of
-from semiprune_core.pool import show_id
+from semiprune_core.maps.embedding_map import EmbeddingMap
+from semiprune_core.maps.map_view import Columns, columns_of
+from semiprune_core.project.pool import show_id
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.pictures import FOREVER
-from semiprune_core.workspace import Workspace
 
 SHORT = {"Cache-Control": "no-store"}
 AS_IS = {"Content-Encoding": "identity"}

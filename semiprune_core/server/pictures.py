@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from semiprune_core.errors import WorkspaceError
-from semiprune_core.pool import mime_of, read_id
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.pool import mime_of, read_id
+from semiprune_core.project.workspace import Workspace
 
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 NO_SCRIPTS = {"Content-Security-Policy": "default-src 'none'; sandbox"}

@@ -17,7 +17,7 @@ from semiprune_core.labeling import Held, LabelStore
 from semiprune_core.labeling.agreement import disagreements
 from semiprune_core.labeling.events import FIRST_ROUND, FLAG_ROUND, SETTLE_ROUND
 from semiprune_core.labeling.progress_report import progress
-from semiprune_core.pool import Pool, show_id
+from semiprune_core.project.pool import Pool, show_id
 from semiprune_core.registry import Registry
 
 

@@ -10,17 +10,17 @@ import functools
 
 import numpy as np
 
-from semiprune_core import review
 from semiprune_core.errors import MissingStepError
-from semiprune_core.kept import Kept
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.events import REVIEW_ROUND
-from semiprune_core.pool import Pool
-from semiprune_core.quality_report import on_run
+from semiprune_core.project.cache import Kept
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.records import UNLABELED, FloatArray, IntArray
 from semiprune_core.results import PseudoRun, made_from, open_coreset
 from semiprune_core.server.queues import QUEUES, Cards
-from semiprune_core.workspace import Project, Workspace
+from semiprune_core.trust import review
+from semiprune_core.trust.quality_report import on_run
 
 _SIGNALS: Kept[dict[str, FloatArray]] = Kept(4)
 

@@ -22,8 +22,8 @@ from starlette.responses import JSONResponse, Response
 from semiprune_core import files
 from semiprune_core.errors import DiskFullError, InvalidDataError, WorkspaceError
 from semiprune_core.paths import normal_relative
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.access import check_write
-from semiprune_core.workspace import Workspace
 
 LIMIT_VARIABLE = "SEMIPRUNE_MAX_UPLOAD_GB"
 KEEP_FREE = 1 << 30

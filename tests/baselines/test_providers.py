@@ -10,15 +10,7 @@ from safetensors.torch import save_file
 from torchvision.models import resnet18
 
 from semiprune_core.baselines import extrapolate, swav
-from semiprune_core.baselines.features import feature_settings
-from semiprune_core.baselines.providers import CHOSEN_BY
-from semiprune_core.baselines.settings import EncoderSettings
-from semiprune_core.cli import main
-from semiprune_core.coresets import CoresetRequest, build_coreset, more_ratios, own_evidence
-from semiprune_core.embeddings import encoders
-from semiprune_core.embeddings.encoders import encode
-from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError, SemiPruneError
-from semiprune_core.evidence import (
+from semiprune_core.baselines.evidence import (
     PROVIDERS,
     EvidenceRequest,
     evidence_at_hand,
@@ -26,23 +18,31 @@ from semiprune_core.evidence import (
     keeper,
     kept_for,
 )
-from semiprune_core.evidence_store import EvidenceRun, opened, write_evidence
+from semiprune_core.baselines.features import feature_settings
+from semiprune_core.baselines.providers import CHOSEN_BY
+from semiprune_core.baselines.settings import EncoderSettings
+from semiprune_core.cli import main
+from semiprune_core.coresets import CoresetRequest, build_coreset, more_ratios, own_evidence
+from semiprune_core.coresets.score_view import open_view
+from semiprune_core.coresets.select_view import preview
+from semiprune_core.embeddings import encoders, features
+from semiprune_core.embeddings.encoders import encode
+from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError, SemiPruneError
 from semiprune_core.exporting import export_csv
+from semiprune_core.exporting.verify import first_difference, verify
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.learning import predict, supervised_run
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS, needs_of
-from semiprune_core.pool import PoolSettings
 from semiprune_core.progress import Collected, Stopped
+from semiprune_core.project.pool import PoolSettings
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.results import latest_scores
-from semiprune_core.score_view import open_view
+from semiprune_core.results.evidence import EvidenceRun, opened, write_evidence
 from semiprune_core.scores import ScoreTable
-from semiprune_core.select_view import preview
 from semiprune_core.selection import Basis
-from semiprune_core.sources.base import SourceSpec
-from semiprune_core.verify import first_difference, verify
-from semiprune_core.workspace import Workspace
 from tests.scored_projects import make_pool, make_scored
 from tests.support.pseudo_runs import label_share
 
@@ -416,12 +416,12 @@ def test_features_are_computed_on_the_device_asked_for(project, tmp_path, monkey
         asked.append(device)
         return encode(encoder, images, device="cpu", **more)
 
-    monkeypatch.setattr(encoders, "encode", watched)
+    monkeypatch.setattr(features, "encode", watched)
     save_file(resnet18(num_classes=2).state_dict(), tmp_path / "net.safetensors")
     settings = {"encoder": "resnet18", "weights": str(tmp_path / "net.safetensors"), "encoder_size": 32}
     kept_for("prototypicality", EvidenceRequest(project, Collected(), device="cuda:1", settings=settings))
-    features = next(one for one in project.artifacts("evidence") if one.settings["provider"] == "features")
-    assert asked == ["cuda:1"] and features.manifest["device"] == "cuda:1"
+    made = next(one for one in project.artifacts("evidence") if one.settings["provider"] == "features")
+    assert asked == ["cuda:1"] and made.manifest["device"] == "cuda:1"
 
 
 @pytest.mark.parametrize(

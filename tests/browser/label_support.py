@@ -12,11 +12,11 @@ from PIL import Image
 from playwright.sync_api import BrowserContext, Page
 
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import LabelStore, open_store, schema
-from semiprune_core.pool import PoolSettings, show_id
 from semiprune_core.progress import Collected
-from semiprune_core.sources.base import SourceSpec
-from semiprune_core.workspace import Project, Workspace
+from semiprune_core.project.pool import PoolSettings, show_id
+from semiprune_core.project.workspace import Project, Workspace
 from tests.browser.serving import Server, free_port
 from tests.support.waiting import PATIENCE, wait_until
 

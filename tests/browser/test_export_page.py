@@ -10,8 +10,8 @@ import pytest
 
 from semiprune_core.exporting import list_exports
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.taking_over import take_reference
-from semiprune_core.workspace import Workspace
+from semiprune_core.labeling.import_labels import take_reference
+from semiprune_core.project.workspace import Workspace
 from tests.browser.label_support import draw_all
 from tests.exporting.conftest import add_scores, imported, select_in
 

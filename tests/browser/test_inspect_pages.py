@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from semiprune_core import freshness, quality_report
-from semiprune_core.embeddings.maps import MapSettings, make_maps
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import open_store
-from semiprune_core.pool import show_id
+from semiprune_core.maps.embedding_map import MapSettings, make_maps
 from semiprune_core.progress import Collected
+from semiprune_core.project.pool import show_id
+from semiprune_core.project.workspace import Workspace
+from semiprune_core.refresh import freshness
 from semiprune_core.results import latest_pseudo
-from semiprune_core.sources.base import SourceSpec
-from semiprune_core.workspace import Workspace
+from semiprune_core.trust import quality_report
 from tests.support.pseudo_runs import fake_pseudo, label_share
 from tests.support.waiting import wait_until
 

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from semiprune_core.pool import show_id
+from semiprune_core.project.pool import show_id
 from tests.browser.label_support import DeckPage, seen_and_pressed
 from tests.support.waiting import wait_until
 

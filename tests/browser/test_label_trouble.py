@@ -7,7 +7,7 @@ import time
 import pytest
 
 from semiprune_core.labeling import Event
-from semiprune_core.pool import show_id
+from semiprune_core.project.pool import show_id
 from tests.browser.label_support import DeckPage, Studio, open_context, seen_and_pressed
 from tests.support.waiting import wait_until
 

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import expect
 
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.taking_over import take_reference
-from semiprune_core.workspace import Workspace
+from semiprune_core.labeling.import_labels import take_reference
+from semiprune_core.project.workspace import Workspace
 from tests.scored_projects import make_scored
 
 pytestmark = pytest.mark.browser

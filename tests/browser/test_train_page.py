@@ -5,11 +5,11 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from semiprune_core import training
 from semiprune_core.jobs import list_jobs
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.taking_over import take_reference
-from semiprune_core.learning import training
-from semiprune_core.workspace import Workspace
+from semiprune_core.labeling.import_labels import take_reference
+from semiprune_core.project.workspace import Workspace
 
 pytestmark = pytest.mark.browser
 

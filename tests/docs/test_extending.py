@@ -11,12 +11,12 @@ import pytest
 
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.exporting import FORMATS
-from semiprune_core.learning.described import algorithm_described
+from semiprune_core.importing.sources import SOURCES
+from semiprune_core.learning.settings_help import algorithm_described
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.methods import METHODS
 from semiprune_core.scores import SCORES
 from semiprune_core.selection import SELECTORS
-from semiprune_core.sources import SOURCES
 from tests.scored_projects import make_scored
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"

@@ -29,7 +29,7 @@ from semiprune_core.embeddings.encoders import (
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.learning import device
 from semiprune_core.progress import Stopped
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 
 installed = pytest.mark.skipif(importlib.util.find_spec(PACKAGE) is None, reason=f"{PACKAGE} is not installed")
 with_timm = pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="timm is not installed")

@@ -10,10 +10,8 @@ from starlette.testclient import TestClient
 
 from semiprune_core import jobs
 from semiprune_core.cli import main
-from semiprune_core.embeddings import maps, reduce
 from semiprune_core.embeddings.encoders import encode, open_encoder
 from semiprune_core.embeddings.features import FEATURES, available_features
-from semiprune_core.embeddings.maps import MapSettings, inside, make_maps, maps_of
 from semiprune_core.errors import (
     InvalidDataError,
     InvalidSettingError,
@@ -21,11 +19,14 @@ from semiprune_core.errors import (
     SourceError,
     UnsafePathError,
 )
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import open_store
-from semiprune_core.map_view import NONE, columns_of
+from semiprune_core.maps import embedding_map as maps
+from semiprune_core.maps import reduce
+from semiprune_core.maps.embedding_map import MapSettings, inside, make_maps, maps_of
+from semiprune_core.maps.map_view import NONE, columns_of
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.server import studio_routes
-from semiprune_core.sources.base import SourceSpec
 from tests.support.pseudo_runs import fake_pseudo, label_share
 
 
@@ -206,7 +207,7 @@ def test_columns_say_everything_known_and_follow_the_labels(project):
     sure = np.frombuffer(columns.packed("confidence"), "<u2")
     assert sure[columns["confidence"].values.argmin()] == 0 and sure.max() == 65_534
     assert columns_of(project, pool) is columns
-    from semiprune_core import review
+    from semiprune_core.trust import review
 
     review.label_images(open_store(project), [int(pool.ids[0])], "cow", annotator="bob")
     later = columns_of(project, pool)
@@ -214,7 +215,7 @@ def test_columns_say_everything_known_and_follow_the_labels(project):
 
 
 def test_more_classes_than_colours_are_grey():
-    from semiprune_core.map_view import class_colours
+    from semiprune_core.maps.map_view import class_colours
 
     assert len(set(class_colours(10))) == 10
     assert len(set(class_colours(11))) == 1

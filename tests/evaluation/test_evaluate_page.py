@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import files, jobs, line
+from semiprune_core import files, jobs, steps
 from semiprune_core.coresets import CoresetRequest, build_coreset
-from semiprune_core.evaluation import GROUND, EvaluationSettings, ground_facts, ground_of
-from semiprune_core.evaluation_plot import CROWD
-from semiprune_core.evaluation_view import COLUMNS
+from semiprune_core.dynamics.scoring import score_runs
+from semiprune_core.evaluation.plot import CROWD
+from semiprune_core.evaluation.settings import GROUND, EvaluationSettings, ground_facts, ground_of
+from semiprune_core.evaluation.studies import BudgetSettings, SizeSettings
+from semiprune_core.evaluation.view import COLUMNS
 from semiprune_core.jobs.job import JobStatus, create
 from semiprune_core.jobs.locks import release
 from semiprune_core.methods import METHODS
-from semiprune_core.scoring import score_runs
-from semiprune_core.studies import BudgetSettings, SizeSettings
 from semiprune_core.trials import BOOK, Trial, TrialBook
 from tests.scored_projects import add_trajectory, make_scored
 from tests.support.trial_tables import fake_evaluation, fake_trials, table, trial
@@ -27,7 +27,7 @@ MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 @pytest.fixture(autouse=True)
 def labels_are_done(monkeypatch):
     """These projects were given their pseudo-labels; nobody labeled."""
-    monkeypatch.setitem(line.DONE_WHEN, "label", lambda project: True)
+    monkeypatch.setitem(steps.DONE_WHEN, "label", lambda project: True)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import pandas as pd
 import pytest
 
-from semiprune_core.evaluation_files import (
+from semiprune_core.evaluation.files import (
     described,
     html_table,
     latex_table,
@@ -15,8 +15,8 @@ from semiprune_core.evaluation_files import (
     text_table,
     trials_csv,
 )
-from semiprune_core.evaluation_plot import ACCURACY, CROWD, Look, nice_ticks, shown_first, svg_plot
-from semiprune_core.evaluation_view import COLUMNS, half_interval, view_of
+from semiprune_core.evaluation.plot import ACCURACY, CROWD, Look, nice_ticks, shown_first, svg_plot
+from semiprune_core.evaluation.view import COLUMNS, half_interval, view_of
 from tests.support.trial_tables import TITLES, fake_trials, table, trial
 
 NAUGHTY = {"a": r"50% <b>&_#$~^{\}", "random": "Random"}

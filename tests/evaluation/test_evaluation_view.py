@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from semiprune_core.errors import InvalidDataError
-from semiprune_core.evaluation_view import COLUMNS, half_interval, paired_difference, share, summary, view_of
+from semiprune_core.evaluation.view import COLUMNS, half_interval, paired_difference, share, summary, view_of
 from tests.support.trial_tables import TITLES, fake_trials, table, trial
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from semiprune_core.freshness import evaluated_before, studied_before
+from semiprune_core.dynamics.scoring import score_runs, with_settings
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.review import correct_label
-from semiprune_core.scoring import score_runs, with_settings
+from semiprune_core.refresh.freshness import evaluated_before, studied_before
 from tests.scored_projects import add_pseudo, add_trajectory, make_scored
 from tests.support.trial_tables import fake_evaluation, fake_trials
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from semiprune_core import paper_results
-from semiprune_core.paper_results import CIFAR10, data_set_of
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.evaluation import paper as paper_results
+from semiprune_core.evaluation.paper import CIFAR10, data_set_of
+from semiprune_core.importing.sources.base import SourceSpec
 from tests.support.trial_tables import TITLES
 
 

@@ -8,16 +8,16 @@ import shutil
 import numpy as np
 import pytest
 
-from semiprune_core.artifacts import open_artifact
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.progress import Collected
+from semiprune_core.project.artifacts import open_artifact
+from semiprune_core.project.spreadsheet import TRIGGERS
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.records import Trajectory
 from semiprune_core.results import write_pseudo, write_scores
 from semiprune_core.scores import ScoreSettings, compute_scores
-from semiprune_core.sources.base import SourceSpec
-from semiprune_core.spreadsheet import TRIGGERS
-from semiprune_core.workspace import Workspace
 from tests.conftest import make_class_folder
 
 CLASSES = ("cat", "dog", "owl")

@@ -7,17 +7,17 @@ import json
 import numpy as np
 import pytest
 
-from semiprune_core import review
 from semiprune_core.errors import UnknownNameError, WorkspaceError
 from semiprune_core.exporting import export_coreset, open_content
+from semiprune_core.exporting.verify import first_difference, verify
 from semiprune_core.labeling import Event, open_store
-from semiprune_core.labeling.giving_away import choice
-from semiprune_core.labeling.taking_over import import_csv, import_label_studio
-from semiprune_core.pool import read_id
+from semiprune_core.labeling.export_labels import choice
+from semiprune_core.labeling.import_labels import import_csv, import_label_studio
 from semiprune_core.progress import Collected
+from semiprune_core.project.pool import read_id
 from semiprune_core.results import PseudoRun
 from semiprune_core.server.queues import next_cards
-from semiprune_core.verify import first_difference, verify
+from semiprune_core.trust import review
 from tests.exporting.conftest import CLASSES
 from tests.support.pseudo_runs import label_share
 

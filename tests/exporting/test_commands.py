@@ -6,8 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from semiprune_core import cli, coresets, jobs, line
+from semiprune_core import cli, jobs, steps
 from semiprune_core.coresets import CoresetRequest, build_coresets, nesting
+from semiprune_core.coresets import build as coresets
 from semiprune_core.errors import InvalidSettingError, UnknownNameError
 from semiprune_core.exporting import list_exports, submit_export
 from semiprune_core.results import CoresetRun
@@ -116,14 +117,14 @@ def test_what_cannot_be_exported_is_refused_in_words(words, said, run, project, 
 def test_the_job_writes_every_coreset_in_every_format(project, select):
     runs = [select(0.5), select(0.9)]
     names = [one.artifact.id for one in runs]
-    assert not line.is_done(project, line.BY_KEY["export"])
+    assert not steps.is_done(project, steps.BY_KEY["export"])
     job = submit_export(project, names, ["csv", "indices"], immediate=True)
     assert job.status().state == jobs.DONE, job.log_tail()
     assert sorted(job.result()["exports"]) == sorted(one.path.name for one in list_exports(project))
     assert {(one.manifest["coreset"], one.format) for one in list_exports(project)} == {
         (name, form) for name in names for form in ("csv", "indices")
     }
-    assert line.is_done(project, line.BY_KEY["export"])
+    assert steps.is_done(project, steps.BY_KEY["export"])
 
 
 def test_a_job_without_a_coreset_is_refused(project):

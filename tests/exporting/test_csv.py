@@ -12,9 +12,9 @@ from semiprune_core import files
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.errors import MissingStepError
 from semiprune_core.exporting import COLUMNS, export_csv, hex_ids, safe_texts
-from semiprune_core.pool import show_id
+from semiprune_core.project.pool import show_id
+from semiprune_core.project.spreadsheet import safe_cell
 from semiprune_core.results import PseudoRun, latest_scores, open_coreset
-from semiprune_core.spreadsheet import safe_cell
 from tests.scored_projects import make_scored
 
 

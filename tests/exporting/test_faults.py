@@ -10,7 +10,7 @@ import pytest
 
 from semiprune_core.errors import DiskFullError
 from semiprune_core.exporting import FORMATS, ExportOptions, export_coreset
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 
 pytestmark = pytest.mark.fault
 

@@ -28,9 +28,9 @@ from semiprune_core.exporting import (
 )
 from semiprune_core.exporting.trees import folder_names, image_name, safe_name
 from semiprune_core.labeling.label_files import read_label_studio_rows
-from semiprune_core.pool import show_id
 from semiprune_core.progress import Collected, Stopped
-from semiprune_core.spreadsheet import TRIGGERS
+from semiprune_core.project.pool import show_id
+from semiprune_core.project.spreadsheet import TRIGGERS
 from tests.exporting.conftest import select_in
 
 

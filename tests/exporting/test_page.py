@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import jobs, line
+from semiprune_core import jobs, steps
 from semiprune_core.exporting import export_csv, list_exports, submit_verify
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
@@ -14,7 +14,7 @@ MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 @pytest.fixture(autouse=True)
 def labels_are_done(monkeypatch):
     """These projects were given their pseudo-labels; nobody labeled."""
-    monkeypatch.setitem(line.DONE_WHEN, "label", lambda project: True)
+    monkeypatch.setitem(steps.DONE_WHEN, "label", lambda project: True)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_export_and_verify_from_the_page(project, select, supervised):
     export.files["kept"].write_text("tampered")
     app = press(app, "Verify")
     assert app.error[0].value.startswith("Differs.") and "was changed" in app.error[0].value
-    assert [place.state for place in line.standing(project) if place.step.key == "export"] == ["done"]
+    assert [place.state for place in steps.standing(project) if place.step.key == "export"] == ["done"]
 
 
 def test_a_format_the_pool_cannot_give_is_explained_and_left_out(hostile):

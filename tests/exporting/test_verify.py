@@ -7,11 +7,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from semiprune_core import artifacts, files
+from semiprune_core import files
 from semiprune_core.errors import WorkspaceError
 from semiprune_core.exporting import FORMATS, ExportOptions, export_coreset, export_csv
+from semiprune_core.exporting.verify import first_difference, verify
 from semiprune_core.progress import Collected
-from semiprune_core.verify import first_difference, verify
+from semiprune_core.project import artifacts
 from tests.exporting.conftest import select_in
 
 

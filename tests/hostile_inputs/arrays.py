@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.importing.sources.base import SourceSpec
 from tests.hostile_inputs.cases import Case, Ending, picture
 from tests.hostile_inputs.zips import Packed, raw_zip
 

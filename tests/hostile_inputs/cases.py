@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image
 
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.importing.sources.base import SourceSpec
 
 Ending = Literal["stop", "listed"]
 

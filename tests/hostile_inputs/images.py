@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.importing.sources.base import SourceSpec
 from tests.hostile_inputs.cases import GOOD, Case, encoded, picture
 
 LARGE = picture(1, (200, 200, 3))

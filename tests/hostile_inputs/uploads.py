@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.importing.sources.base import SourceSpec
 from tests.hostile_inputs.cases import GOOD, Case, Ending
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.importing.sources.base import SourceSpec
 from tests.hostile_inputs.cases import GOOD, Case, Ending, adding_to, encoded, outside
 from tests.hostile_inputs.images import half, png
 

@@ -7,7 +7,7 @@ import pytest
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.progress import Collected
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 from tests.hostile_inputs import CASES
 from tests.sources.test_hostile import snapshot
 

@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from semiprune_core import artifacts
+from semiprune_core.copies import delete_project
 from semiprune_core.errors import JobError, SourceError, WorkspaceError
-from semiprune_core.housekeeping import delete_project
 from semiprune_core.importing import workers
-from semiprune_core.pool import show_id
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.progress import Collected, Stopped
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.project import artifacts
+from semiprune_core.project.pool import show_id
 from tests.conftest import make_class_folder
 from tests.importing import bad_decoder
 

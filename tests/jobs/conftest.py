@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from semiprune_core.jobs import launch, list_jobs
-from semiprune_core.workspace import Project, Workspace
+from semiprune_core.project.workspace import Project, Workspace
 from tests.jobs import kinds  # noqa: F401 - registers the tests' kinds
 
 

@@ -34,7 +34,7 @@ from semiprune_core.jobs import (
     supervisor,
     wait,
 )
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 from tests.jobs.helpers import fresh_supervisor, spans
 from tests.support.waiting import wait_until
 

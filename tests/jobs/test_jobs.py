@@ -25,7 +25,7 @@ from semiprune_core.jobs import (
     supervise,
     wait,
 )
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 from tests.jobs.helpers import ROOT
 from tests.support.waiting import wait_until
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from semiprune_core.errors import ConflictError, WorkspaceError
 from semiprune_core.labeling import LabelStore, open_store, schema
 from semiprune_core.labeling.database import Database, filesystem_of
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 
 MOUNTS = """/dev/vda / ext4 rw 0 0
 server:/x /mnt/team nfs4 rw 0 0
@@ -207,7 +207,16 @@ def test_the_store_survives_a_fork(store, event):
 
 
 def test_labeling_imports_neither_torch_nor_streamlit():
-    modules = ["store", "classes", "drawing", "leases", "agreement", "progress_report", "taking_over", "giving_away"]
+    modules = [
+        "store",
+        "classes",
+        "drawing",
+        "leases",
+        "agreement",
+        "progress_report",
+        "import_labels",
+        "export_labels",
+    ]
     imports = "; ".join(f"import semiprune_core.labeling.{name}" for name in modules)
     check = f"{imports}; import sys; assert not {{'torch', 'streamlit', 'sklearn', 'scipy.stats'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", check], check=True)

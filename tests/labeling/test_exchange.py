@@ -13,15 +13,11 @@ import pytest
 
 from semiprune_core.errors import InvalidDataError, MissingStepError
 from semiprune_core.labeling.events import Event
-from semiprune_core.labeling.giving_away import (
-    export_csv,
-    export_label_studio,
-    label_studio_config,
-)
-from semiprune_core.labeling.taking_over import import_csv, import_label_studio, take_reference
-from semiprune_core.pool import show_id
+from semiprune_core.labeling.export_labels import export_csv, export_label_studio, label_studio_config
+from semiprune_core.labeling.import_labels import import_csv, import_label_studio, take_reference
 from semiprune_core.progress import Collected, Stopped
-from semiprune_core.spreadsheet import plain_cell, safe_cell
+from semiprune_core.project.pool import show_id
+from semiprune_core.project.spreadsheet import plain_cell, safe_cell
 
 PATHS = ["a/1.png", "a/2.png", "ü b/3 #100%.png", "=cmd.png", "twice.png", "twice.png", "'=odd.png"]
 

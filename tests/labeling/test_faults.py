@@ -20,7 +20,7 @@ import pytest
 
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.database import URL_VARIABLE
-from semiprune_core.pool import show_id
+from semiprune_core.project.pool import show_id
 from semiprune_core.server import browser_token
 
 FULL = bool(os.environ.get("SEMIPRUNE_FULL"))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from semiprune_core.copies import delete_project
 from semiprune_core.errors import WorkspaceError
-from semiprune_core.housekeeping import delete_project
 from semiprune_core.labeling import open_store, schema
 
 

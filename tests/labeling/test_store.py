@@ -11,8 +11,8 @@ import pytest
 
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.labeling import LabelStore
-from semiprune_core.labeling.settled import LabelsSnapshot
-from semiprune_core.pool import show_id
+from semiprune_core.labeling.snapshot import LabelsSnapshot
+from semiprune_core.project.pool import show_id
 
 BIG = 2**64 - 1
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from semiprune_core.labeling import Event, LabelStore
 from semiprune_core.labeling.database import Database
-from semiprune_core.labeling.taking_over import import_csv
+from semiprune_core.labeling.import_labels import import_csv
 
 
 def say(*words: object) -> None:

@@ -17,9 +17,9 @@ import torch
 from semiprune_core.jobs import list_jobs
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.kinds import load_kind
-from semiprune_core.learning import trial_run
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.trials import BOOK
-from semiprune_core.workspace import Workspace
+from semiprune_core.trials import run as trial_run
 from tests.learning.killed_runs import child
 
 TIMES = ["minutes"]

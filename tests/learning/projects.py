@@ -3,12 +3,12 @@
 import numpy as np
 
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.taking_over import import_csv, take_reference
-from semiprune_core.learning.training import TrainSettings
-from semiprune_core.pool import show_id
+from semiprune_core.labeling.import_labels import import_csv, take_reference
 from semiprune_core.progress import Collected
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.project.pool import show_id
+from semiprune_core.training import TrainSettings
 from tests.learning.pools import NAMES, make_pool, ssl_settings
 
 

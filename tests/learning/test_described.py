@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.learning import described, machine
+from semiprune_core.learning import machine, settings_help
 from semiprune_core.learning.machine import Device, Machine
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.learning.ssl import ALGORITHMS
@@ -18,18 +18,20 @@ GPU = Machine((Device("cuda:0", "GPU", 1), Device("cuda:1", "GPU", 1), Device("c
 
 
 def test_every_setting_of_a_run_is_in_words_and_in_one_place():
-    shown = [one.name for members in described.grouped().values() for one in members] + list(described.ELSEWHERE)
-    assert sorted(shown) == sorted(described.ssl_described())
-    assert all(one.about and one.title for one in described.ssl_described().values())
+    shown = [one.name for members in settings_help.grouped().values() for one in members] + list(
+        settings_help.ELSEWHERE
+    )
+    assert sorted(shown) == sorted(settings_help.ssl_described())
+    assert all(one.about and one.title for one in settings_help.ssl_described().values())
 
 
 @pytest.mark.parametrize("name", list(ALGORITHMS))
 def test_every_setting_of_an_algorithm_is_in_words(name):
-    assert all(one.about for one in described.algorithm_described(name).values())
+    assert all(one.about for one in settings_help.algorithm_described(name).values())
 
 
 def test_offered_choices_are_legal():
-    for name, choices in described.CHOICES.items():
+    for name, choices in settings_help.CHOICES.items():
         for choice in choices:
             SSLSettings(**{name: choice})
         with pytest.raises(InvalidSettingError):

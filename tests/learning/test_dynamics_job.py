@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from semiprune_core import jobs
-from semiprune_core.artifacts import differences
 from semiprune_core.dynamics import submit_dynamics, why_out_of_date
 from semiprune_core.embeddings.features import available_features
-from semiprune_core.embeddings.maps import MapSettings, make_maps
 from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.jobs import launch
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
 from semiprune_core.learning import supervised_run
+from semiprune_core.maps.embedding_map import MapSettings, make_maps
 from semiprune_core.progress import Collected
+from semiprune_core.project.artifacts import differences
 from semiprune_core.results import TrajectoryRun, latest_scores
 from tests.scored_projects import add_pseudo, add_trajectory, make_pool
 
@@ -160,7 +160,7 @@ def test_a_killed_process_goes_on_and_leaves_the_same_bytes(project, monkeypatch
 def test_what_an_earlier_attempt_completed_is_not_trained_again(project, monkeypatch):
     job = submit_dynamics(project, immediate=True, **QUICK)
     done(job)
-    from semiprune_core.learning import dynamics_job
+    from semiprune_core.dynamics import job as dynamics_job
 
     monkeypatch.setattr(dynamics_job, "train_supervised", lambda *_, **__: pytest.fail("it trained again"))
     again = dynamics_job.run(JobContext(Job.open(job.folder)))

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from semiprune_core import files, jobs
-from semiprune_core.artifacts import differences
 from semiprune_core.coresets import CoresetRequest, build_coreset, own_evidence
+from semiprune_core.dynamics.scoring import with_settings
 from semiprune_core.errors import ConflictError, InvalidSettingError, MissingStepError, UnknownNameError
 from semiprune_core.evaluation import (
     COLUMNS,
@@ -22,17 +22,18 @@ from semiprune_core.evaluation import (
     planned_trials,
     submit_evaluation,
 )
-from semiprune_core.evaluation_runs import delete_kept, finished
+from semiprune_core.evaluation import job as evaluate_job
+from semiprune_core.evaluation.runs import delete_kept, finished
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
 from semiprune_core.labeling import open_store
-from semiprune_core.learning import evaluate_job, trial_run
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS as registered
 from semiprune_core.progress import Stopped
+from semiprune_core.project.artifacts import differences
 from semiprune_core.results import latest_scores
-from semiprune_core.scoring import with_settings
 from semiprune_core.selection import Basis, default_knobs, defaults
+from semiprune_core.trials import run as trial_run
 from tests.learning.projects import label
 from tests.scored_projects import add_pseudo, make_pool, make_scored
 from tests.support.pseudo_runs import label_share

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from semiprune_core.evaluation import EvaluationSettings, submit_evaluation
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.search import submit_search
-from semiprune_core.workspace import Workspace
 from tests.scored_projects import make_scored
 
 ROOT = Path(__file__).parents[2]

@@ -6,10 +6,8 @@ import pytest
 
 from semiprune_core import jobs
 from semiprune_core.errors import InvalidSettingError, MissingStepError
-from semiprune_core.evaluation_view import COLUMNS
-from semiprune_core.files import read_json
-from semiprune_core.learning import study_job
-from semiprune_core.studies import (
+from semiprune_core.evaluation import study_job
+from semiprune_core.evaluation.studies import (
     LABEL_BUDGET,
     BudgetSettings,
     SizeSettings,
@@ -17,7 +15,9 @@ from semiprune_core.studies import (
     nested_labels,
     submit_study,
 )
-from semiprune_core.study_view import StudyRun, partial_study, share_view, trend_sentence
+from semiprune_core.evaluation.study_view import StudyRun, partial_study, share_view, trend_sentence
+from semiprune_core.evaluation.view import COLUMNS
+from semiprune_core.files import read_json
 from tests.scored_projects import make_pool
 from tests.support.job_runs import run_again
 from tests.support.trial_tables import trial

@@ -6,8 +6,7 @@ import pytest
 
 from semiprune_core import jobs
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.evaluation_view import COLUMNS
-from semiprune_core.studies import (
+from semiprune_core.evaluation.studies import (
     POOL_SIZE,
     SizeSettings,
     copies_among,
@@ -16,7 +15,8 @@ from semiprune_core.studies import (
     nested_parts,
     submit_study,
 )
-from semiprune_core.study_view import StudyRun, full_by_share, share_view, trend_sentence
+from semiprune_core.evaluation.study_view import StudyRun, full_by_share, share_view, trend_sentence
+from semiprune_core.evaluation.view import COLUMNS
 from tests.scored_projects import make_pool
 from tests.support.job_runs import run_again
 from tests.support.trial_tables import trial

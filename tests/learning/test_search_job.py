@@ -4,16 +4,18 @@ import pandas as pd
 import pytest
 
 from semiprune_core import jobs
-from semiprune_core.artifacts import differences
+from semiprune_core.coresets.starting_values import searched_knobs
 from semiprune_core.errors import ConflictError
 from semiprune_core.jobs import launch
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
-from semiprune_core.learning import search_job, trial_run
 from semiprune_core.progress import Stopped
+from semiprune_core.project.artifacts import differences
 from semiprune_core.results import latest_scores
-from semiprune_core.search import SearchRun, partial_search, submit_search
-from semiprune_core.starting import searched_knobs
+from semiprune_core.results.search import SearchRun
+from semiprune_core.search import job as search_job
+from semiprune_core.search import partial_search, submit_search
+from semiprune_core.trials import run as trial_run
 from tests.scored_projects import add_clusters, make_scored
 
 SHORT = {"device": "cpu", "ratios": (0.5, 0.8), "training": {"epochs": 3, "batch_size": 16, "precision": "fp32"}}

@@ -6,17 +6,17 @@ import signal
 import numpy as np
 import pytest
 
-from semiprune_core import artifacts, files, line
+from semiprune_core import files, steps, training
 from semiprune_core.errors import ConflictError, InvalidDataError, InvalidSettingError, WorkspaceError
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.jobs import supervise, wait
 from semiprune_core.labeling import open_store
-from semiprune_core.labeling.taking_over import take_reference
-from semiprune_core.learning import preflight, training
-from semiprune_core.learning.training import TrainSettings
+from semiprune_core.labeling.import_labels import take_reference
 from semiprune_core.progress import Collected
+from semiprune_core.project import artifacts
 from semiprune_core.results import latest_pseudo
-from semiprune_core.sources.base import SourceSpec
+from semiprune_core.training import TrainSettings, preflight
 from tests.learning.pools import NAMES
 from tests.learning.projects import draw, label, short_run, small_project, unlabeled
 from tests.support.waiting import wait_until
@@ -297,7 +297,7 @@ def test_training_may_begin_before_the_subset_is_complete(workspace, tmp_path):
     project = small_project(workspace, tmp_path, reference=False)
 
     def state(key):
-        return next(place.state for place in line.standing(project) if place.step.key == key)
+        return next(place.state for place in steps.standing(project) if place.step.key == key)
 
     assert state("train") == "waiting"
     label(project, {0: "a"})

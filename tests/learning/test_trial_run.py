@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from semiprune_core.errors import InvalidDataError
-from semiprune_core.learning import trial_run
 from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
-from semiprune_core.learning.trial_run import Workbench, train_trial
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.records import coreset_size
 from semiprune_core.trials import Trial, TrialBook
+from semiprune_core.trials import run as trial_run
+from semiprune_core.trials.run import Workbench, train_trial
 from tests.learning.pools import make_pool, supervised_settings
 
 

@@ -133,7 +133,7 @@ def test_levels_of_the_house_hold():
     import sys
 
     code = (
-        "import sys, semiprune_core.methods, semiprune_core.trajectory_store\n"
+        "import sys, semiprune_core.methods, semiprune_core.results.trajectory_store\n"
         "sys.exit(any(name in sys.modules for name in ('torch', 'streamlit', 'pandas')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,11 +9,11 @@ import pytest
 
 from semiprune_core import cli
 from semiprune_core.coresets import CoresetRequest, build_coreset
-from semiprune_core.embeddings.maps import MapSettings
+from semiprune_core.dynamics.scoring import score_runs
+from semiprune_core.maps.embedding_map import MapSettings
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.report import build_report, write_report
 from semiprune_core.results import PseudoRun
-from semiprune_core.scoring import score_runs
-from semiprune_core.workspace import Workspace
 from tests.scored_projects import add_trajectory, make_pool, make_scored
 from tests.support.trial_tables import fake_evaluation, table
 

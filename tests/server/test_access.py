@@ -10,8 +10,8 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.access import Access, AccessError, browser_token, check_address, check_write
-from semiprune_core.workspace import Workspace
 
 HOST = {"host": "localhost:8501"}  # the test client says "testserver" to WebSockets
 

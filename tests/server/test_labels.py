@@ -10,13 +10,13 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import open_store
-from semiprune_core.pool import PoolSettings, show_id
 from semiprune_core.progress import Collected
+from semiprune_core.project.pool import PoolSettings, show_id
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import browser_token
 from semiprune_core.server.routes import studio_routes
-from semiprune_core.sources.base import SourceSpec
-from semiprune_core.workspace import Workspace
 from tests.model_support import give_model
 
 HOST = "http://localhost:8501"

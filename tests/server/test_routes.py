@@ -4,10 +4,10 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from semiprune_core.pool import show_id
+from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.project.pool import show_id
 from semiprune_core.server import browser_token, studio_routes
 from semiprune_core.server import uploads as upload_routes
-from semiprune_core.sources.base import SourceSpec
 
 
 @pytest.fixture

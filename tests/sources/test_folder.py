@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from semiprune_core.errors import InvalidSettingError, SourceError, UnknownNameError, UnsafePathError
-from semiprune_core.images import content_hash
+from semiprune_core.importing.images import content_hash
+from semiprune_core.importing.sources import SOURCES, SourceSpec, open_source, parse_source
+from semiprune_core.importing.sources.reading import read_entry
 from semiprune_core.paths import PathGuard
-from semiprune_core.sources import SOURCES, SourceSpec, open_source, parse_source
-from semiprune_core.sources.reading import read_entry
 from tests.hostile_inputs.cases import GOOD, encoded, picture
 
 

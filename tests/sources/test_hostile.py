@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.images import Decoded
+from semiprune_core.importing.images import Decoded
+from semiprune_core.importing.sources import open_source
+from semiprune_core.importing.sources.reading import read_entry
 from semiprune_core.paths import PathGuard
-from semiprune_core.sources import open_source
-from semiprune_core.sources.reading import read_entry
 from tests.hostile_inputs import CASES
 from tests.hostile_inputs.cases import Case, picture
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from semiprune_core.importing.sources import SourceSpec, open_source
+from semiprune_core.importing.sources.manifest import preview
+from semiprune_core.importing.sources.reading import read_entry
 from semiprune_core.paths import PathGuard
-from semiprune_core.sources import SourceSpec, open_source
-from semiprune_core.sources.manifest import preview
-from semiprune_core.sources.reading import read_entry
 from tests.hostile_inputs.cases import GOOD, picture
 
 

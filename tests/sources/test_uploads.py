@@ -5,7 +5,7 @@ import json
 import pytest
 
 from semiprune_core.errors import SourceError
-from semiprune_core.sources.uploads import uploaded_source
+from semiprune_core.importing.sources.uploads import uploaded_source
 
 
 def upload(folder, *names):

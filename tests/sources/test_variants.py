@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from semiprune_core.errors import InvalidSettingError, SourceError, UnknownNameError
+from semiprune_core.importing.sources import VARIANTS, SourceSpec, datasets, open_source
+from semiprune_core.importing.sources.reading import read_entry
+from semiprune_core.importing.sources.variants import tail_sizes
 from semiprune_core.paths import PathGuard
-from semiprune_core.sources import VARIANTS, SourceSpec, datasets, open_source
-from semiprune_core.sources.reading import read_entry
-from semiprune_core.sources.variants import tail_sizes
 from tests.hostile_inputs.cases import GOOD, picture
 
 

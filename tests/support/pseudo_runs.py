@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiprune_core.artifacts import open_artifact
 from semiprune_core.labeling import Event, open_store
 from semiprune_core.labeling.drawing import pixel_features
 from semiprune_core.learning.quality import measure
+from semiprune_core.project.artifacts import open_artifact
+from semiprune_core.project.workspace import Project
 from semiprune_core.results import PseudoRun, write_pseudo
-from semiprune_core.workspace import Project
 
 
 def label_share(project: Project, fraction: float = 0.1, seed: int = 0, annotator: str = "ada") -> None:

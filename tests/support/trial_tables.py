@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from semiprune_core.artifacts import open_artifact
 from semiprune_core.evaluation import EvaluationRun
-from semiprune_core.evaluation_view import COLUMNS
+from semiprune_core.evaluation.view import COLUMNS
+from semiprune_core.project.artifacts import open_artifact
 
 TITLES = {
     "random": "Random",

@@ -1,0 +1,276 @@
+"""From scores to a coreset: one request for the page and the command line; one function to build it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from semiprune_core.baselines.evidence import EvidenceRequest, evidence_at_hand, kept_for
+from semiprune_core.checks import check_choice, check_range
+from semiprune_core.coresets.starting_values import searched_knobs
+from semiprune_core.dynamics.scoring import with_settings
+from semiprune_core.errors import InvalidSettingError, MissingStepError
+from semiprune_core.methods import METHODS, select_coreset
+from semiprune_core.progress import Collected, Progress
+from semiprune_core.project.artifacts import open_artifact
+from semiprune_core.project.workspace import Project
+from semiprune_core.records import Coreset, Evidence
+from semiprune_core.results import (
+    CoresetRun,
+    PseudoRun,
+    ScoreRun,
+    coreset_settings,
+    latest_scores,
+    made_from,
+    write_coreset,
+)
+from semiprune_core.results.evidence import EvidenceRun, evidence_of
+from semiprune_core.results.score_source import Scored, has_own_evidence
+from semiprune_core.selection import AIMS, SELECTORS, Basis, default_knobs, knob_defaults
+from semiprune_core.settings import Settings
+
+RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
+"""The paper's pruning ratios."""
+SAME_BUDGET_RATIOS = (0.4, 0.6, 0.7, 0.8)
+"""The paper's where people's labels count: budgets of 60, 40, 30 and 20%."""
+OPTIONS = ("class_balanced", "keep_human", "same_annotation_budget", "min_per_class", "drop_duplicates")
+KNOBS = ("cutoff", "c_d", "score", "keep", "n_bins")
+"""The selectors' knobs that a person may set; a selector takes those it has."""
+SEARCHED = ("cutoff", "c_d", "n_epochs", "gamma")
+"""Where a person set one of these, what a search found is left aside."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoresetRequest(Settings):
+    """Everything a person chooses on the way to a coreset. ``None`` means the default for this pool and ratio.
+
+    ``n_epochs`` is T of DUAL and ``gamma`` its exponent: a change of them scores anew from the stored trajectory.
+    ``aim`` is what the defaults are to serve: accuracy, or few wrong labels in the coreset (clean).
+    The others are knobs of the selectors and options of the selection.
+    """
+
+    method: str = "semi_aum_cutoff"
+    pruning_ratio: float = 0.7
+    seed: int = 0
+    cutoff: float | None = None
+    c_d: float | None = None
+    score: str | None = None
+    keep: str | None = None
+    n_bins: int | None = None
+    n_epochs: int | None = None
+    gamma: float | None = None
+    class_balanced: bool = False
+    keep_human: bool = False
+    same_annotation_budget: bool = False
+    min_per_class: int = 0
+    drop_duplicates: bool = False
+    aim: str = "accuracy"
+
+    def check(self) -> None:
+        check_choice("aim", self.aim, AIMS)
+        check_range("pruning_ratio", self.pruning_ratio, low=0, high=1, high_open=True)
+        if self.method not in METHODS and self.method not in SELECTORS:
+            METHODS[self.method]  # raises, with the known names
+
+    @property
+    def selector(self) -> str:
+        return METHODS[self.method].selector if self.method in METHODS else self.method
+
+    @property
+    def score_changes(self) -> dict[str, Any]:
+        """What it asks of the score settings."""
+        asked = {"dual_epochs": self.n_epochs, "gamma": self.gamma}
+        return {name: value for name, value in asked.items() if value is not None}
+
+    def knobs(self, basis: Basis) -> dict[str, Any]:
+        """The selector's knobs: those given, and the defaults for such a pool, ratio and run."""
+        basis = dataclasses.replace(basis, aim=self.aim)
+        return {**default_knobs(self.method, self.pruning_ratio, basis).selector, **self.given_knobs}
+
+    @property
+    def given_knobs(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in KNOBS if getattr(self, name) is not None}
+
+    def knob_names(self) -> tuple[str, ...]:
+        """Which of KNOBS this method leaves open."""
+        fixed = METHODS[self.method].knobs if self.method in METHODS else {}
+        return tuple(name for name in knob_defaults(SELECTORS[self.selector]) if name in KNOBS and name not in fixed)
+
+
+def with_searched(project: Project, request: CoresetRequest, scored: Scored | None = None) -> CoresetRequest:
+    """The request with the knobs that a search found for its ratio and what is chosen by, where a person set none."""
+    if any(getattr(request, name) is not None for name in SEARCHED):
+        return request
+    known = searched_knobs(project, request.method, request.pruning_ratio, scored)
+    return request if known is None else request.replace(**known)
+
+
+def basis_of(scores: ScoreRun, kept: EvidenceRun | None = None) -> Basis:
+    """What starting values depend on with these scores, or for a baseline that looks at evidence of its own instead."""
+    return scores.basis() if kept is None else kept.basis(scores.basis())
+
+
+def choose_coreset(evidence: Evidence, request: CoresetRequest, basis: Basis) -> Coreset:
+    """The coreset that ``request`` asks for; knobs that it leaves open follow from ``basis``."""
+    return select_coreset(
+        evidence,
+        request.method,
+        pruning_ratio=request.pruning_ratio,
+        seed=request.seed,
+        **{name: getattr(request, name) for name in OPTIONS},
+        **request.knobs(basis),
+    )
+
+
+def own_evidence(
+    project: Project,
+    request: CoresetRequest,
+    progress: Progress | None = None,
+    *,
+    device: str = "cpu",
+    settings: Mapping[str, Any] | None = None,
+) -> EvidenceRun:
+    """The evidence of a baseline: the newest at hand, or made with ``settings`` where they (or T, gamma) are given.
+
+    What is made here can be stopped, and goes on the next time from the folder ``work`` of the project.
+    """
+    asked = {**(settings or {}), **request.score_changes}
+    if not asked and (known := evidence_at_hand(project).get(request.method)):
+        return known
+    wanted = EvidenceRequest(
+        project, progress or Collected(), device=device, settings=asked, folder=project.folder / "work"
+    )
+    found = kept_for(request.method, wanted)
+    assert found is not None
+    return found
+
+
+def evidence_behind(project: Project, run: CoresetRun) -> Evidence:
+    """What a saved coreset was chosen by, from the artifacts it names."""
+    pseudo, pool = PseudoRun(made_from(project, run.artifact, "pseudo")), project.pool()
+    if "evidence" in run.artifact.inputs:
+        return EvidenceRun(made_from(project, run.artifact, "evidence")).evidence(pool, pseudo.labels())
+    return evidence_of(ScoreRun(made_from(project, run.artifact, "scores")).table(), pseudo, pool)
+
+
+def build_coreset(
+    project: Project,
+    request: CoresetRequest,
+    *,
+    scores: ScoreRun | None = None,
+    kept: EvidenceRun | None = None,
+    progress: Progress | None = None,
+) -> CoresetRun:
+    """Choose and save a coreset; the same request on the same scores is found again instead of saved twice.
+
+    Knobs that were not given are those a search found, where there was one, else the defaults. A baseline's coreset is
+    chosen by its own evidence: ``kept``, else the newest that is at hand, else made now. The project's labels and
+    scores stand beside it in its files all the same.
+    """
+    scores = scores or latest_scores(project)
+    own = kept is not None or has_own_evidence(request.method)
+    if own:
+        kept = kept or own_evidence(project, request, progress)
+    request = with_searched(project, request, kept or scores)
+    changes = {} if own else request.score_changes
+    scores = with_settings(project, scores, progress=progress, **changes)
+    pseudo, pool = PseudoRun(made_from(project, scores.artifact, "pseudo")), project.pool()
+    if pool.hash != scores.artifact.inputs["pool"]:
+        raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run first.")
+    inputs = {"pool": pool.hash, "pseudo": pseudo.artifact.hash, "scores": scores.artifact.hash}
+    if kept is not None:
+        inputs["evidence"] = kept.artifact.hash
+        evidence = kept.evidence(pool, pseudo.labels())
+    else:
+        evidence = evidence_of(scores.table(), pseudo, pool)
+    coreset = choose_coreset(evidence, request, basis_of(scores, kept))
+    settings = coreset_settings(coreset)
+    for known in reversed(project.artifacts("coreset")):
+        if known.inputs == inputs and known.settings == settings and known.manifest["seed"] == coreset.seed:
+            return CoresetRun(known)
+    with project.draft("coreset", settings=settings, inputs=inputs, seed=coreset.seed) as draft:
+        write_coreset(draft, coreset)
+        human = pseudo.labels().human_mask
+        draft.facts["n_human"] = int(human[coreset.indices].sum())
+        draft.facts["aim"] = request.aim
+    return CoresetRun(open_artifact(draft.folder))
+
+
+def build_coresets(
+    project: Project,
+    request: CoresetRequest,
+    ratios: Sequence[float],
+    *,
+    nested: bool = False,
+    scores: ScoreRun | None = None,
+    kept: EvidenceRun | None = None,
+    progress: Progress | None = None,
+) -> list[CoresetRun]:
+    """One coreset for each ratio, the largest first, otherwise as ``request`` says.
+
+    Knobs that were not given are those of each ratio (searched or default); ``nested`` holds those of the smallest
+    ratio for all, so that with a selector that allows it every coreset is part of the next larger one.
+    """
+    wanted = sorted(set(ratios))
+    if not wanted:
+        raise InvalidSettingError("Give at least one pruning ratio, such as 0.3,0.5,0.7.")
+    if kept is None and has_own_evidence(request.method):
+        kept = own_evidence(project, request, progress)
+    requests = [request.replace(pruning_ratio=ratio) for ratio in wanted]
+    if nested:
+        if not SELECTORS.facts(request.selector)["nested"]:
+            raise InvalidSettingError(
+                f"The selector '{request.selector}' chooses anew for each ratio, its coresets are never nested. "
+                f"Leave nesting out, or use one of {', '.join(nesting_selectors())}."
+            )
+        scores = scores or latest_scores(project)
+        held = with_searched(project, requests[0], kept or scores).knobs(basis_of(scores, kept))
+        requests = [one.replace(**{name: value for name, value in held.items() if name in KNOBS}) for one in requests]
+    return [build_coreset(project, one, scores=scores, kept=kept, progress=progress) for one in requests]
+
+
+def more_ratios(
+    project: Project, run: CoresetRun, ratios: Sequence[float], *, nested: bool = False
+) -> list[CoresetRun]:
+    """Coresets like ``run`` at other ratios: its method, seed, options and scores, the knobs by default."""
+    settings = run.artifact.settings
+    request = CoresetRequest(
+        method=settings["method"],
+        seed=run.artifact.manifest["seed"],
+        aim=run.aim,
+        **settings["options"],
+    )
+    scores = ScoreRun(made_from(project, run.artifact, "scores"))
+    own = "evidence" in run.artifact.inputs
+    kept = EvidenceRun(made_from(project, run.artifact, "evidence")) if own else None
+    return build_coresets(project, request, ratios, nested=nested, scores=scores, kept=kept)
+
+
+def nesting_selectors() -> list[str]:
+    return [name for name in SELECTORS if SELECTORS.facts(name)["nested"]]
+
+
+def nesting(runs: Sequence[CoresetRun]) -> str:
+    """Whether each coreset is part of the next larger one, in a sentence; found out, not assumed."""
+    coresets = sorted((run.coreset() for run in runs), key=lambda one: len(one.indices))
+    if len(coresets) < 2:
+        return "One coreset."
+    selector = str(coresets[0].settings["selector"])
+    promised = SELECTORS.facts(selector)["nested"]
+    for small, large in itertools.pairwise(coresets):
+        outside = len(small.indices) - int(large.mask[small.indices].sum())
+        if outside:
+            why = (
+                "they were not chosen with the same knobs and options; hold the knobs to nest them"
+                if promised
+                else f"the selector {selector} chooses anew for each ratio"
+            )
+            return (
+                f"Not nested: {outside:,} of the {len(small.indices):,} images kept at {small.pruning_ratio:g} are not "
+                f"kept at {large.pruning_ratio:g} ({why})."
+            )
+    kept = "Nested: every coreset is part of the next larger one"
+    return f"{kept}." if promised else f"{kept} (by chance: the selector {selector} chooses anew for each ratio)."

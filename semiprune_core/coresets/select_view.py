@@ -1,0 +1,334 @@
+"""What the Select page asks: a coreset as it would be, what it does to the pool, and coresets side by side.
+
+Everything that is sent to a browser is counted here first, so that a slider move sends a few hundred numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from semiprune_core.coresets.build import CoresetRequest, choose_coreset
+from semiprune_core.coresets.score_view import ScoreView, bin_values
+from semiprune_core.dynamics.scoring import rescored
+from semiprune_core.learning.quality import FEWEST, Share, wilson
+from semiprune_core.methods import METHODS
+from semiprune_core.records import BoolArray, Coreset, Evidence, FloatArray, IntArray
+from semiprune_core.results.evidence import EvidenceRun
+from semiprune_core.scores import ScoreSettings, ScoreTable
+from semiprune_core.selection import beta_log_density, beta_parameters
+from semiprune_core.selection.base import easiness
+
+BORDER = 10
+DENSITY_POINTS = 121
+SAMPLE = 0x5A  # keeps the shown sample apart from the draw that chose the coreset
+
+
+@dataclass(frozen=True)
+class ErrorEstimate:
+    """The share of wrong ones among the kept pseudo-labels, with its 95% interval, from ``n`` held-out labels.
+
+    ``everywhere`` is their share among all. The numbers are None where that cannot be said; ``words`` says why, or how
+    they were found.
+    """
+
+    n: int
+    words: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    everywhere: float | None = None
+
+
+@dataclass(frozen=True)
+class Border:
+    """A row of images at the edge of the choice."""
+
+    title: str
+    kept: bool
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """The Beta density over the mean probability, ``x`` and ``y`` (M,), and its parameters."""
+
+    x: FloatArray
+    y: FloatArray
+    alpha: float
+    beta: float
+    mu_d: float
+
+
+@dataclass(frozen=True, eq=False)
+class Preview:
+    """A coreset and what it does. Histograms are (K,) over ``edges`` (K + 1,), class counts (C,).
+
+    ``values`` (N,) are those of the ``score`` it is drawn over.
+    """
+
+    coreset: Coreset
+    score: str
+    values: FloatArray
+    edges: FloatArray
+    kept: IntArray
+    dropped: IntArray
+    class_before: IntArray
+    class_after: IntArray
+    n_human: int
+    n_human_before: int
+    error: ErrorEstimate
+    wrong_before: Share | None
+    wrong_after: Share | None
+    borders: tuple[Border, ...]
+    density: Density | None
+
+    @property
+    def budget(self) -> int:
+        return len(self.coreset.indices)
+
+    @property
+    def has_more_wrong_labels(self) -> bool:
+        """Whether wrong pseudo-labels are more frequent in the coreset than in the pool, beyond the interval."""
+        if self.wrong_after is not None and self.wrong_before is not None:
+            return self.wrong_after.low > self.wrong_before.value
+        error = self.error
+        return error.low is not None and error.everywhere is not None and error.low > error.everywhere
+
+
+def scored_for(view: ScoreView, request: CoresetRequest) -> ScoreTable:
+    """The view's scores, anew where the request wants another T or gamma for them."""
+    settings = view.table.settings.replace(**request.score_changes)
+    return view.table if settings == view.table.settings else _rescored(view, settings)
+
+
+@lru_cache(maxsize=8)
+def _rescored(view: ScoreView, settings: ScoreSettings) -> ScoreTable:
+    return rescored(view.table, view.runs, settings, view.scores.n_epochs)
+
+
+@lru_cache(maxsize=8)
+def _evidence(view: ScoreView, settings: ScoreSettings) -> Evidence:
+    table = view.table if settings == view.table.settings else _rescored(view, settings)
+    base = view.evidence
+    return dataclasses.replace(base, scores=table.columns, mean_prob=table.columns.get("mean_prob"))
+
+
+@lru_cache(maxsize=8)
+def _own_evidence(view: ScoreView, kept: EvidenceRun) -> Evidence:
+    return kept.evidence(view.pool, view.labels)
+
+
+def shown_score(request: CoresetRequest) -> str:
+    """The score a request's picture is drawn over: what it selects by; the mean probability for Beta sampling."""
+    if request.selector == "beta":
+        return "mean_prob"
+    own = METHODS[request.method].score if request.method in METHODS else None
+    return request.score or own or "aum"
+
+
+@lru_cache(maxsize=16)
+def preview(
+    view: ScoreView, request: CoresetRequest, score: str | None = None, *, kept: EvidenceRun | None = None
+) -> Preview:
+    """The coreset that ``request`` asks for and what it does, drawn over ``score`` (its own by default).
+
+    ``kept`` is the evidence of a baseline, which has scores of its own.
+    """
+    score = score or shown_score(request)
+    if kept is not None:
+        evidence = _own_evidence(view, kept)
+        values, basis = evidence.scores[score], kept.basis(view.basis)
+        edges, place = bin_values(values)
+    else:
+        table = scored_for(view, request)
+        evidence = _evidence(view, table.settings)
+        values, basis = table[score], view.basis
+        edges, place = view.bins(score) if table is view.table else _bins(view, table.settings, score)
+    coreset = choose_coreset(evidence, request, basis)
+    mask = coreset.mask
+    n_bins, labels = len(edges) - 1, view.labels
+    everything = np.bincount(place, minlength=n_bins)
+    kept = np.bincount(place[coreset.indices], minlength=n_bins)
+    n_classes = len(labels.class_names)
+    return Preview(
+        coreset=coreset,
+        score=score,
+        values=values,
+        edges=edges,
+        kept=kept,
+        dropped=everything - kept,
+        class_before=np.bincount(labels.labels, minlength=n_classes),
+        class_after=np.bincount(labels.labels[coreset.indices], minlength=n_classes),
+        n_human=int(labels.human_mask[coreset.indices].sum()),
+        n_human_before=int(labels.human_mask.sum()),
+        error=estimated_error(view, coreset),
+        wrong_before=_known_error(view, None),
+        wrong_after=_known_error(view, mask),
+        borders=borders(evidence, coreset, mask),
+        density=density(coreset),
+    )
+
+
+@lru_cache(maxsize=16)
+def _bins(view: ScoreView, settings: ScoreSettings, score: str) -> tuple[FloatArray, IntArray]:
+    return bin_values(_rescored(view, settings)[score])
+
+
+def density(coreset: Coreset) -> Density | None:
+    """The Beta density a coreset was drawn with; None for other selectors."""
+    if coreset.settings["selector"] != "beta":
+        return None
+    known: Mapping[str, Any] = {**coreset.settings["knobs"], **coreset.settings["derived"]}
+    alpha, beta = beta_parameters(known["mu_d"], known["pruning_ratio"], known["c_d"], known["concentration"])
+    x = np.linspace(0.0, 1.0, DENSITY_POINTS)[1:-1]  # the ends may be poles
+    y = np.exp(np.minimum(beta_log_density(x, alpha, beta), 50.0))
+    return Density(x, y, alpha, beta, float(known["mu_d"]))
+
+
+def estimated_error(view: ScoreView, coreset: Coreset) -> ErrorEstimate:
+    """How many of the kept pseudo-labels are wrong, from human labels that the model never saw.
+
+    Counting errors among the held-out images inside the coreset would mislead: they were scored with the person's
+    label, and an image with a wrong pseudo-label scores far worse with that than with its right one. But a held-out
+    image whose pseudo-label is right has the same label, hence the same score, either way. The held-out images are a
+    uniform sample, so the share of them that is right and kept estimates P(right and kept) for the pseudo-labeled rest,
+    of which the share K = P(kept) is known exactly:
+
+        error inside = 1 - P(right and kept) / K,     its interval from the Wilson interval of P(right and kept).
+    """
+    said, options = view.pseudo.artifact.settings, coreset.settings["options"]
+    held = np.asarray(view.pseudo.held_out_mask())
+    n, mask = int(held.sum()), coreset.mask
+    share = float(mask[~view.labels.human_mask].mean()) if not view.labels.human_mask.all() else 0.0
+    if said.get("refit") or said.get("cross_fit", 0) > 1:
+        return ErrorEstimate(n, "The final model has seen every label, so no label is left to measure a coreset with.")
+    if options["keep_human"] or options["same_annotation_budget"]:
+        return ErrorEstimate(n, "Human labels are kept in any case here, so they say nothing about the others.")
+    if n < FEWEST:
+        return ErrorEstimate(n, f"Too few labels to say: {n} were held out, {FEWEST} are needed.")
+    if share == 0:
+        return ErrorEstimate(n, "No pseudo-label is kept.")
+    right = view.pseudo.predicted()[held] == view.labels.labels[held]
+    found = wilson(int((right & mask[held]).sum()), n)
+    value, low, high = (min(max(1 - part / share, 0.0), 1.0) for part in (found.value, found.high, found.low))
+    words = (
+        f"From {n} randomly drawn labels that the model never saw: {found.right} of them have a right pseudo-label and "
+        f"are kept, and {share:.1%} of all pseudo-labeled images are kept. More held-out labels narrow the interval."
+    )
+    return ErrorEstimate(n, words, value, low, high, everywhere=1 - float(right.mean()))
+
+
+def _known_error(view: ScoreView, mask: BoolArray | None) -> Share | None:
+    """The share of wrong labels by the reference labels, inside ``mask`` or everywhere."""
+    if view.right is None:
+        return None
+    right = view.right if mask is None else view.right[mask]
+    known = right[right >= 0]
+    return wilson(int((known == 0).sum()), len(known)) if len(known) else None
+
+
+def borders(evidence: Evidence, coreset: Coreset, mask: BoolArray, k: int = BORDER) -> tuple[Border, ...]:
+    """Rows of images just inside and just outside the choice.
+
+    Where one score decides, these are the ends of what is kept and what lies next to them; for Beta sampling, the
+    kept images that were least likely and the dropped ones that were most likely; otherwise a few of either side.
+    """
+    selector, knobs = coreset.settings["selector"], coreset.settings["knobs"]
+    if selector in ("cutoff", "top"):
+        return _ends(easiness(evidence, knobs["score"], knobs.get("higher_is")), mask, k)
+    if selector == "beta":
+        found = density(coreset)
+        assert found is not None and evidence.mean_prob is not None
+        weight = beta_log_density(np.clip(evidence.mean_prob, 1e-6, 1 - 1e-6), found.alpha, found.beta)
+        weight = weight + np.log(np.maximum(evidence.scores["dual"], 1e-12))
+        return (
+            Border("Kept, though unlikely", True, _lowest(weight, mask, k)),
+            Border("Dropped, though likely", False, _lowest(-weight, ~mask, k)),
+        )
+    chance = np.random.default_rng([coreset.seed, SAMPLE]).random(evidence.n_images)
+    return (
+        Border("Kept, a sample", True, _lowest(chance, mask, k)),
+        Border("Dropped, a sample", False, _lowest(chance, ~mask, k)),
+    )
+
+
+def _ends(easy: FloatArray, mask: BoolArray, k: int) -> tuple[Border, ...]:
+    if not mask.any() or mask.all():
+        return ()
+    low, high = easy[mask].min(), easy[mask].max()
+    rows = (
+        Border("Dropped, just too hard", False, _lowest(-easy, ~mask & (easy <= low), k)),
+        Border("Kept, the hardest", True, _lowest(easy, mask, k)),
+        Border("Kept, the easiest", True, _lowest(-easy, mask, k)),
+        Border("Dropped, just too easy", False, _lowest(easy, ~mask & (easy >= high), k)),
+    )
+    return tuple(row for row in rows if row.positions)
+
+
+def _lowest(values: FloatArray, mask: BoolArray, k: int) -> tuple[int, ...]:
+    """Positions of the ``k`` smallest values where ``mask``, smallest first."""
+    found = np.flatnonzero(mask)
+    chosen = values[found]
+    if len(found) > k:
+        part = np.argpartition(chosen, k)[:k]
+        found, chosen = found[part], chosen[part]
+    return tuple(found[np.lexsort((found, chosen))].tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """K coresets side by side: ``jaccard`` (K, K), how many images are kept by all, by some, by none."""
+
+    jaccard: FloatArray
+    n_always: int
+    n_contested: int
+    n_never: int
+    always: tuple[int, ...]
+    contested: tuple[int, ...]
+
+
+def compare(coresets: Sequence[Coreset], k: int = 2 * BORDER) -> Comparison:
+    """Overlap of coresets of one pool, and ``k`` examples of images all keep and of images they disagree about most.
+
+    >>> first, second = (Coreset(np.array(kept), "random", {}, 0, 0.5, 4) for kept in ([0, 1], [1, 2]))
+    >>> compare([first, second]).jaccard.round(2).tolist(), compare([first, second]).contested
+    ([[1.0, 0.33], [0.33, 1.0]], (0, 2))
+    """
+    masks = np.stack([coreset.mask for coreset in coresets])
+    together = masks.astype(np.float32) @ masks.T.astype(np.float32)
+    sizes = masks.sum(axis=1)
+    union = sizes[:, None] + sizes[None] - together
+    votes = masks.sum(axis=0)
+    n = len(coresets)
+    rank = np.full(masks.shape[1], np.inf)
+    rank[coresets[0].indices] = np.arange(len(coresets[0].indices))
+    split = np.abs(votes - n / 2)  # most contested: half of them keep it
+    return Comparison(
+        jaccard=np.divide(together, union, out=np.ones_like(together, dtype=np.float64), where=union > 0),
+        n_always=int((votes == n).sum()),
+        n_contested=int(((votes > 0) & (votes < n)).sum()),
+        n_never=int((votes == 0).sum()),
+        always=_lowest(rank, votes == n, k),
+        contested=_lowest(split.astype(np.float64), (votes > 0) & (votes < n), k),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What one coreset has that another has not. Positions; ``classes`` (C,) is the change in count of each class."""
+
+    added: IntArray
+    removed: IntArray
+    classes: IntArray
+
+
+def changed(before: Coreset, after: Coreset, labels: IntArray, n_classes: int) -> Change:
+    added, removed = after.mask & ~before.mask, before.mask & ~after.mask
+    counts = [np.bincount(labels[mask], minlength=n_classes) for mask in (added, removed)]
+    return Change(np.flatnonzero(added), np.flatnonzero(removed), counts[0] - counts[1])

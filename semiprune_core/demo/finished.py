@@ -1,0 +1,284 @@
+"""The finished demo: a real run of ``semiprune demo`` in one archive, opened as a project in which every page is full.
+
+    assets/demo_project.zip
+      manifest.json           what it was made from and with; the SHA-256 of every file
+      labels.json             the drawing and the label events, with their times
+      artifacts/<id>/...      every artifact but the pool
+      runs/<id>/...           what became of the jobs: settings, status, progress, result
+
+The pool is not in it: it is imported from the bundled pool, and its hash must be the one the artifacts name. Every file
+is checked against the archive's manifest and every artifact against its own before it appears.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import semiprune_core
+from semiprune_core import files, jobs, steps
+from semiprune_core.demo.run import ANNOTATOR
+from semiprune_core.errors import InvalidDataError, MissingStepError, WorkspaceError
+from semiprune_core.exporting import export_coreset
+from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.labeling import Event, LabelStore, open_store
+from semiprune_core.progress import Progress, Stopped
+from semiprune_core.project import artifacts
+from semiprune_core.project.artifacts import versions
+from semiprune_core.project.pool import read_id, show_id
+from semiprune_core.project.workspace import Project, Workspace
+from semiprune_core.results import CoresetRun
+from semiprune_core.training import keep_snapshot
+
+ARCHIVE = Path(semiprune_core.__file__).resolve().parent.parent / "assets" / "demo_project.zip"
+MOST_BYTES = 8_000_000
+SCHEMA = 1
+TITLE, NAME, KIND = "Finished demo", "finished-demo", "finished_demo"
+MANIFEST, LABELS = "manifest.json", "labels.json"
+MARK = "finished_demo"
+"""In project.json once all of it is there."""
+OF_A_RUN = ("job.json", "status.json", "progress.jsonl", "result.json")
+EVENT_FIELDS = ("event_id", "annotator", "action", "source", "group_id", "lead_time_ms", "made_ms")
+WHEN = (2020, 1, 1, 0, 0, 0)
+"""The date of every entry: the same project gives the same archive."""
+
+
+# --- opening ---------------------------------------------------------------------------------------------------------
+
+
+def is_bundled() -> bool:
+    return ARCHIVE.is_file()
+
+
+def is_open(workspace: Workspace) -> bool:
+    """Whether the finished demo is a project here already, whole."""
+    return NAME in workspace and bool(workspace.project(NAME).config.get(MARK))
+
+
+def open_finished_demo(workspace: Workspace) -> jobs.Job | None:
+    """Put the finished demo into the workspace as a project; the job that does it, None where it is there already."""
+    if is_open(workspace):
+        return None
+    if not is_bundled():
+        raise MissingStepError(
+            f"{ARCHIVE.name} is missing. Restore it from the repository, or run `make demo-artifacts`."
+        )
+    is_new = NAME not in workspace
+    project = workspace.create(TITLE, name=NAME) if is_new else workspace.project(NAME)
+    last = next(iter(jobs.list_jobs(project, KIND)), None)
+    if last is None and not is_new and project.artifacts():
+        raise WorkspaceError(
+            f"There is a project '{NAME}' of your own. Copy it under another name and delete it, then open the demo.",
+            code="PROJECT_EXISTS",
+        )
+    if last is None or last.status().state == jobs.DONE:
+        last = jobs.submit(project, KIND, {})
+    elif last.status().is_resumable:
+        last.resume()
+    jobs.supervise(workspace)
+    return last
+
+
+def unpack(project: Project, progress: Progress, archive: Path | None = None) -> None:
+    """Fill a project from the archive; what is there already is left alone, so it may be called again."""
+    with zipfile.ZipFile(archive or ARCHIVE) as packed:
+        manifest = _checked(packed)
+        if not project.has_pool():
+            import_source(project, ImportSettings(source=SourceSpec("demo").to_json()), progress)
+            project = project.workspace.project(project.name)
+        if project.pool().hash != manifest["pool"]:
+            raise InvalidDataError(
+                "The bundled pool gives another hash here than where the finished demo was made: Pillow or pyarrow "
+                "differ from requirements.txt. Run `make install` for the versions it was made with, or make the demo "
+                "anew: `make demo-artifacts`.",
+                code="OTHER_POOL",
+            )
+        _put_labels(open_store(project), project, json.loads(packed.read(LABELS)))
+        snapshot = open_store(project).snapshot()
+        if snapshot.hash != manifest["labels"]:
+            raise InvalidDataError("The finished demo's labels are not those it was trained on. Restore its archive.")
+        keep_snapshot(project, snapshot)
+        folders = _folders(manifest)
+        for number, folder in enumerate(folders, start=1):
+            _put_folder(packed, manifest, project, folder)
+            _go_on(progress, number, len(folders), "folders")
+    coresets = project.artifacts("coreset")
+    for number, artifact in enumerate(coresets, start=1):
+        export_coreset(project, CoresetRun(artifact), "csv")
+        _go_on(progress, number, len(coresets), "exports")
+    project.update(**{MARK: True})
+
+
+def _go_on(progress: Progress, done: int, total: int, unit: str) -> None:
+    progress.report(done, total, unit=unit)
+    if progress.should_stop():
+        raise Stopped
+
+
+def _checked(packed: zipfile.ZipFile) -> Mapping[str, Any]:
+    """The archive's manifest, after every file in it was found to be what it says."""
+    manifest = json.loads(packed.read(MANIFEST))
+    if manifest.get("schema") != SCHEMA:
+        raise WorkspaceError(f"{ARCHIVE.name} was written by another version. Run `make demo-artifacts`.")
+    if difference := next(differences(packed, manifest), None):
+        raise WorkspaceError(
+            f"{ARCHIVE.name} is damaged: {difference}. Restore it from the repository.", code="DAMAGED"
+        )
+    return manifest
+
+
+def differences(packed: zipfile.ZipFile, manifest: Mapping[str, Any]) -> Iterator[str]:
+    """What in the archive is not as its manifest says."""
+    there = {*packed.namelist()} - {MANIFEST}
+    yield from (f"{name} is not in its manifest" for name in sorted(there - {*manifest["files"]}))
+    for name, digest in manifest["files"].items():
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts:
+            yield f"{name} leads outside"
+        elif name not in there:
+            yield f"{name} is missing"
+        elif hashlib.sha256(packed.read(name)).hexdigest() != digest:
+            yield f"{name} was changed"
+
+
+def _folders(manifest: Mapping[str, Any]) -> list[str]:
+    """``artifacts/<id>`` and ``runs/<id>``, what others were made from first."""
+    runs = dict.fromkeys(str(PurePosixPath(*PurePosixPath(name).parts[:2])) for name in manifest["files"])
+    return [*(f"artifacts/{name}" for name in manifest["artifacts"]), *(one for one in runs if one.startswith("runs/"))]
+
+
+def _put_folder(packed: zipfile.ZipFile, manifest: Mapping[str, Any], project: Project, folder: str) -> None:
+    """Unpack one folder aside, prove it where it is an artifact, and give it its name."""
+    final = project.folder / folder
+    if final.exists():
+        return
+    aside = final.with_name(f".{final.name}.part")
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        with files.named_disk_errors(final):
+            for name in manifest["files"]:
+                if name.startswith(f"{folder}/"):
+                    path = aside / PurePosixPath(name).relative_to(folder)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    files.write_bytes(path, packed.read(name))
+            if folder.startswith("artifacts/"):
+                said = artifacts.differences(aside)
+                if artifacts.open_artifact(aside).hash != manifest["artifacts"][final.name]:
+                    said.append("it is another one than the archive speaks of")
+                if said:
+                    raise InvalidDataError(f"{final.name} of the finished demo cannot be proven: {said[0]}.")
+            os.rename(aside, final)
+            files.sync_folder(final.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put_labels(store: LabelStore, project: Project, said: Mapping[str, Any]) -> None:
+    """Draw as it was drawn, and replay the label events at their times."""
+    if store.last_seq:
+        return
+    pool, clock = project.pool(), store.clock
+    try:
+        store.clock = lambda: said["drawing"]["saved_ms"] / 1000
+        store.classes.add(said["classes"], annotator=said["drawing"]["annotator"])
+        if store.drawings.latest() is None:
+            how = {name: said["drawing"][name] for name in ("seed", "count", "annotator")}
+            store.drawings.draw(pool_hash=pool.hash, ids=pool.ids, duplicate_of=pool.duplicate_of, **how)
+        number = {one.name: one.class_id for one in store.classes.all()}
+        for moment, rows in groupby(said["events"], key=lambda row: row["saved_ms"]):
+            store.clock = lambda moment=moment: moment / 1000
+            store.append(
+                [
+                    Event(
+                        **{name: row[name] for name in EVENT_FIELDS if row.get(name) is not None},
+                        image_id=read_id(row["image_id"]),
+                        class_id=None if row["class"] is None else number[row["class"]],
+                    )
+                    for row in rows
+                ]
+            )
+    finally:
+        store.clock = clock
+
+
+# --- making ----------------------------------------------------------------------------------------------------------
+
+
+def write_archive(project: Project, path: Path = ARCHIVE, *, settings: Mapping[str, Any] | None = None) -> int:
+    """Write a finished project of the bundled pool as the archive; returns its size in bytes."""
+    missing = [place.step.title for place in steps.standing(project) if place.state != "done"]
+    if [title for title in missing if title != steps.BY_KEY["evaluate"].title]:
+        raise MissingStepError(f"The project is not finished; missing: {', '.join(missing)}.")
+    found = [one for one in project.artifacts() if one.kind != "pool"]
+    found.sort(key=lambda one: (_depth(one, {other.hash: other for other in found}), one.id))
+    store = open_store(project)
+    content = {LABELS: json.dumps(_labels_of(store), ensure_ascii=False).encode()}
+    for artifact in found:
+        for name in (artifacts.MANIFEST, *artifact.manifest["files"]):
+            content[f"artifacts/{artifact.id}/{name}"] = artifact.path(name).read_bytes()
+    for job in jobs.list_jobs(project):
+        if job.status().state == jobs.DONE and job.kind in ("ssl", "dynamics", "map", "evaluate", "search"):
+            for name in OF_A_RUN:
+                if (job.folder / name).is_file():
+                    content[f"runs/{job.id}/{name}"] = (job.folder / name).read_bytes()
+    manifest = {
+        "schema": SCHEMA,
+        "title": TITLE,
+        "pool": project.pool().hash,
+        "labels": store.snapshot().hash,
+        "settings": dict(settings or {}),
+        "artifacts": {artifact.id: artifact.hash for artifact in found},
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in content.items()},
+        "versions": versions(),
+    }
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
+        for name, part in {MANIFEST: files.pretty_json(manifest), **content}.items():
+            entry = zipfile.ZipInfo(name, WHEN)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            packed.writestr(entry, part)
+    size = data.tell()
+    if size > MOST_BYTES:
+        raise InvalidDataError(
+            f"The finished demo is {size / 1e6:.1f} MB, at most {MOST_BYTES / 1e6:.0f} MB may be shipped."
+        )
+    files.write_bytes(path, data.getvalue())
+    return size
+
+
+def _depth(artifact: artifacts.Artifact, known: Mapping[str, artifacts.Artifact]) -> int:
+    """How many artifacts stand between this one and the pool."""
+    return max((1 + _depth(known[one], known) for one in artifact.inputs.values() if one in known), default=0)
+
+
+def _labels_of(store: LabelStore) -> dict[str, Any]:
+    drawing = store.drawings.latest()
+    assert drawing is not None
+    names = {one.class_id: one.name for one in store.classes.all()}
+    return {
+        "classes": list(names.values()),
+        "drawing": {
+            "seed": drawing.seed,
+            "count": len(drawing),
+            "annotator": ANNOTATOR,
+            "saved_ms": drawing.saved_ms,
+        },
+        "events": [
+            {
+                **{name: row[name] for name in EVENT_FIELDS if row[name] is not None},
+                "image_id": show_id(row["image_id"]),
+                "class": names.get(row["class_id"]),
+                "saved_ms": row["saved_ms"],
+            }
+            for row in store.events()
+        ],
+    }

@@ -1,0 +1,127 @@
+"""The job kind ``dynamics``: train on the pseudo-labeled pool, record the trajectory, score every image."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiprune_core.dynamics.scoring import score_runs
+from semiprune_core.dynamics.submit import DynamicsSettings, pinned_pseudo
+from semiprune_core.errors import ConflictError
+from semiprune_core.jobs import JOB_KINDS, JobContext
+from semiprune_core.learning.device import choose_device
+from semiprune_core.learning.distributed import World, joined_world
+from semiprune_core.learning.supervised_run import train_supervised
+from semiprune_core.progress import Progress
+from semiprune_core.project.artifacts import Artifact, open_artifact
+from semiprune_core.project.pool import Pool
+from semiprune_core.records import IntArray
+from semiprune_core.results import PseudoRun, TrajectoryRun, write_trajectory
+from semiprune_core.results.trajectory import FEATURES
+from semiprune_core.results.trajectory_store import TrajectoryWriter
+from semiprune_core.training import check_pool, reference_on
+
+TESTS_PER_RUN = 15
+
+
+@dataclass(frozen=True)
+class Share:
+    """The progress of one of several equally long parts."""
+
+    whole: Progress
+    part: int
+    n_parts: int
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        self.whole.report(self.part * total + done, self.n_parts * total, **facts)
+
+    def should_stop(self) -> bool:
+        return self.whole.should_stop()
+
+
+@JOB_KINDS.register("dynamics", title="Training dynamics")
+def run(context: JobContext) -> dict[str, Any] | None:
+    settings = DynamicsSettings.from_json(context.settings)
+    pseudo, pool = pinned_pseudo(context.project, settings), context.project.pool()
+    check_pool(pool, context.pins["pool"])
+    if pseudo.artifact.hash != context.pins["pseudo"]:
+        raise ConflictError(
+            f"{pseudo.artifact.id} is not what it was when this run was queued. Start a new one.", code="PINS_CHANGED"
+        )
+    with joined_world(choose_device(context.device.split(",")[0])) as (world, device):
+        found = []
+        for part, seed in enumerate(settings.seeds):
+            share = Share(context, part, len(settings.seeds))
+            found.append(_one_seed(context, settings, pseudo, pool, seed, share, world, str(device)))
+        if not world.is_first:
+            return None
+        scores = score_runs(context.project, [TrajectoryRun(one) for one in found if one is not None], pool=pool)
+    context.log.info("%s: %s", scores.artifact.id, ", ".join(scores.names))
+    return {"trajectories": list(scores.trajectory_ids), "scores": scores.artifact.id}
+
+
+def _one_seed(
+    context: JobContext,
+    settings: DynamicsSettings,
+    pseudo: PseudoRun,
+    pool: Pool,
+    seed: int,
+    progress: Progress,
+    world: World,
+    device: str,
+) -> Artifact | None:
+    """Train with one seed; on the first process its ``trajectory`` artifact, found again where it is there already."""
+    folder = context.folder / f"seed-{seed}"
+    training = settings.supervised()
+    known = _finished(context, seed)
+    if known is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        return known
+    recorder = TrajectoryWriter(folder / "trajectory", training.epochs, len(pool)) if world.is_first else None
+    test = labeled_tests(context.project.test_set(), pseudo.class_names)
+    result = train_supervised(
+        pool.images(),
+        np.asarray(pseudo.labels().labels),
+        n_classes=len(pseudo.class_names),
+        settings=training,
+        seed=seed,
+        progress=progress,
+        device=device,
+        folder=folder / "checkpoints",
+        record=recorder,
+        eval_images=test[0] if test else None,
+        eval_labels=test[1] if test else None,
+        eval_every=max(1, training.epochs // TESTS_PER_RUN),
+        world=world,
+        features_path=folder / FEATURES,
+    )
+    if not world.is_first:
+        return None
+    inputs = {"pool": pool.hash, "pseudo": pseudo.artifact.hash}
+    said = {"preset": settings.preset, "training": training.to_json()}
+    with context.project.draft("trajectory", settings=said, inputs=inputs, seed=seed) as draft:
+        draft.device = device
+        write_trajectory(draft, folder / "trajectory", result.history, features=folder / FEATURES)
+        draft.facts["run"] = context.job.id
+        if result.accuracy is not None:
+            draft.facts["test_accuracy"] = {"value": result.accuracy.value, "n": result.accuracy.n}
+    shutil.rmtree(folder, ignore_errors=True)  # what is worth keeping is in the artifact now
+    return open_artifact(draft.folder)
+
+
+def _finished(context: JobContext, seed: int) -> Artifact | None:
+    """What an earlier attempt of this job had already completed for ``seed``."""
+    for artifact in context.project.artifacts("trajectory"):
+        if artifact.facts.get("run") == context.job.id and artifact.manifest["seed"] == seed:
+            return artifact
+    return None
+
+
+def labeled_tests(tests: Pool, class_names: tuple[str, ...]) -> tuple[np.ndarray, IntArray] | None:
+    """Test images whose reference label is one of ``class_names``, and those labels; None where there are none."""
+    labels = reference_on(class_names, tests)
+    known = np.flatnonzero(labels >= 0)
+    return (tests.take(known).images(), labels[known]) if len(known) else None

@@ -1,0 +1,114 @@
+"""From trajectories to a ``scores`` artifact: computed once for each setting, found again afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from scipy.stats import rankdata
+
+from semiprune_core.errors import MissingStepError
+from semiprune_core.progress import Progress
+from semiprune_core.project.artifacts import open_artifact
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
+from semiprune_core.records import FloatArray
+from semiprune_core.results import ScoreRun, TrajectoryRun, latest_scores, write_scores
+from semiprune_core.scores import SCORES, ScoreSettings, ScoreTable, compute_scores
+from semiprune_core.selection.defaults import SCORED_EPOCHS
+
+
+def default_score_settings(n_epochs: int) -> ScoreSettings:
+    """T = 30 for DUAL (the median of the paper's table) or the run's length; the window shrinks with shorter runs."""
+    scored = min(SCORED_EPOCHS, n_epochs)
+    return ScoreSettings(dual_epochs=scored, window=min(ScoreSettings().window, scored))
+
+
+def score_runs(
+    project: Project,
+    runs: Sequence[TrajectoryRun],
+    settings: ScoreSettings | None = None,
+    *,
+    pool: Pool | None = None,
+    progress: Progress | None = None,
+) -> ScoreRun:
+    """The scores of these trajectories (one per seed), each score averaged over them.
+
+    Where the same scores were computed before they are found again. Of several seeds, how far they agree is kept as
+    the fact ``stability``: Spearman's rank correlation, averaged over all pairs of seeds.
+    """
+    n_epochs = min(run.n_epochs for run in runs)
+    settings = settings or default_score_settings(n_epochs)
+    inputs = {name: runs[0].artifact.inputs[name] for name in ("pool", "pseudo")}
+    for number, run in enumerate(runs):
+        inputs[f"trajectory_{number + 1}" if number else "trajectory"] = run.artifact.hash
+    for known in reversed(project.artifacts("scores")):
+        if known.inputs == inputs and ScoreSettings.from_json(known.settings) == settings:
+            return ScoreRun(known)
+    pool = pool or project.pool()
+    if pool.hash != inputs["pool"]:
+        raise MissingStepError("The pool has changed since the dynamics run. Repeat that run to score it.")
+    tables = [compute_scores(run.trajectory(n_epochs), settings=settings, progress=progress) for run in runs]
+    with project.draft("scores", settings=settings.to_json(), inputs=inputs) as draft:
+        write_scores(draft, pool.ids, mean_table(tables))
+        draft.facts.update(
+            n_epochs=n_epochs,
+            trajectories=[run.artifact.id for run in runs],
+            seeds=[run.artifact.manifest["seed"] for run in runs],
+            stability=stability(tables),
+        )
+    return ScoreRun(open_artifact(draft.folder))
+
+
+def mean_table(tables: Sequence[ScoreTable]) -> ScoreTable:
+    """The mean of equal-sized tables, column by column."""
+    if len(tables) == 1:
+        return tables[0]
+    columns = {name: np.mean([table[name] for table in tables], axis=0) for name in tables[0].columns}
+    return ScoreTable(columns, tables[0].settings, tables[0].n_images)
+
+
+def stability(tables: Sequence[ScoreTable]) -> dict[str, float] | None:
+    """For each score the mean rank correlation over all pairs of seeds; None for one seed."""
+    if len(tables) < 2:
+        return None
+    found = {}
+    for name in tables[0].columns:
+        ranks = [rankdata(table[name]) for table in tables]
+        found[name] = round(float(np.mean([_correlation(a, b) for a, b in combinations(ranks, 2)])), 4)
+    return found
+
+
+def _correlation(a: FloatArray, b: FloatArray) -> float:
+    """Pearson's correlation; 1 for two constant columns (they agree), 0 where only one is constant."""
+    a, b = a - a.mean(), b - b.mean()
+    scale = np.sqrt((a @ a) * (b @ b))
+    if scale == 0:
+        return float(not a.any() and not b.any())
+    return float(a @ b / scale)
+
+
+def with_settings(
+    project: Project, scores: ScoreRun | None = None, *, progress: Progress | None = None, **changes: object
+) -> ScoreRun:
+    """The scores of the same trajectories (the latest ones' by default) with some settings changed."""
+    scores = scores or latest_scores(project)
+    settings = ScoreSettings.from_json(scores.artifact.settings)
+    wanted = settings.replace(**changes)
+    if wanted == settings:
+        return scores
+    return score_runs(project, trajectories_of(project, scores), wanted, progress=progress)
+
+
+def rescored(
+    table: ScoreTable, runs: Sequence[TrajectoryRun], settings: ScoreSettings, n_epochs: int | None = None
+) -> ScoreTable:
+    """``table`` with those scores anew that depend on what differs in ``settings``; nothing is saved."""
+    names = [name for name in table.columns if name in SCORES and settings.knobs(name) != table.settings.knobs(name)]
+    fresh = mean_table([compute_scores(run.trajectory(n_epochs), settings=settings, names=names) for run in runs])
+    return ScoreTable({**table.columns, **fresh.columns}, settings, table.n_images)
+
+
+def trajectories_of(project: Project, scores: ScoreRun) -> list[TrajectoryRun]:
+    return [TrajectoryRun(project.artifact(name)) for name in scores.trajectory_ids]

@@ -1,0 +1,305 @@
+"""The job kind ``evaluate``: methods x ratios x seeds, each trained from scratch and tested once."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiprune_core import files, jobs
+from semiprune_core.baselines.evidence import EvidenceRequest, evidence_for, kept_for
+from semiprune_core.coresets import with_searched
+from semiprune_core.dynamics.job import labeled_tests
+from semiprune_core.errors import ConflictError, SemiPruneError
+from semiprune_core.evaluation.settings import (
+    ARTIFACT,
+    GROUND,
+    KIND,
+    TIMES,
+    EvaluationSettings,
+    Ground,
+    evidence_minutes,
+    ground_facts,
+    ground_of,
+    pinned_pseudo,
+    pinned_snapshot,
+    planned_trials,
+    write_evaluation,
+)
+from semiprune_core.jobs import JOB_KINDS, JobContext
+from semiprune_core.labeling.snapshot import LabelsSnapshot
+from semiprune_core.learning.device import choose_device
+from semiprune_core.learning.trainer import digest
+from semiprune_core.methods import METHODS, select_coreset
+from semiprune_core.progress import Progress
+from semiprune_core.project.artifacts import Artifact, versions
+from semiprune_core.project.pool import Pool
+from semiprune_core.records import BoolArray, Evidence, IntArray
+from semiprune_core.results import ScoreRun, latest_scores
+from semiprune_core.results.evidence import EvidenceRun
+from semiprune_core.selection import Basis
+from semiprune_core.selection.options import take_evidence
+from semiprune_core.training import check_pool
+from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
+from semiprune_core.trials.run import Workbench, by_mark
+
+SAME = "same.json"
+"""In a job's own folder: the hash of what its results stand on."""
+CHOSEN_BY = "chosen_by.json"
+"""In a job's own folder: the hash of what each method chose its coresets by."""
+OWN_KNOBS = "own_knobs.json"
+"""In a job's own folder: the knobs of methods that look at evidence of their own, by method and ratio."""
+
+
+@JOB_KINDS.register(KIND, title="Evaluate")
+def run(context: JobContext) -> dict[str, Any]:
+    settings = EvaluationSettings.from_json(context.settings)
+    project, pool = context.project, context.project.pool()
+    known = _finished(context)
+    if known is not None:
+        return _result(known)
+    check_pool(pool, context.pins["pool"])
+    snapshot, pseudo = pinned_snapshot(project, context.pins), pinned_pseudo(project, context.pins)
+    ground = ground_of(project, settings.truth, pool=pool, snapshot=snapshot, pseudo=pseudo)
+    scores = _pinned_scores(context)
+    basis = dataclasses.replace(scores.basis() if scores else Basis(len(pool)), n_images=len(ground.chosen_from))
+    planned = planned_trials(settings, basis)
+    bench = _workbench(context, settings, ground, pool, planned)
+    files.write_json(context.folder / GROUND, ground_facts(settings, ground, len(pool)))
+    choice = Choice(context, settings, ground, scores, snapshot, bench, basis)
+    trials = [choice.completed(trial) for trial in planned]  # what cannot be had is known before the first training
+    for trial in trials:
+        bench.run(trial, choice, words=_words(trial, settings))
+    facts = {**ground_facts(settings, ground, len(pool)), "evidence_minutes": evidence_minutes(context.folder)}
+    kept = write_evaluation(project, context.job, facts=facts, stopped=False, device=bench.device)
+    return _result(kept.artifact)
+
+
+def _finished(context: JobContext) -> Artifact | None:
+    """What an earlier attempt of this job had already completed."""
+    for artifact in context.project.artifacts(ARTIFACT):
+        if artifact.facts.get("run") == context.job.id and not artifact.facts["stopped"]:
+            return artifact
+    return None
+
+
+def _result(artifact: Artifact) -> dict[str, Any]:
+    told = ("truth", "test", "n_test", "n_trials")
+    return {"artifact": artifact.id, **{name: artifact.facts[name] for name in told}}
+
+
+def _pinned_scores(context: JobContext) -> ScoreRun | None:
+    """The scores the job was queued with; refused where the project's are of another dynamics run by now."""
+    wanted = context.pins.get("scores")
+    if wanted is None:
+        return None
+    mine = next((one for one in context.project.artifacts("scores") if one.hash == wanted), None)
+    if mine is None or latest_scores(context.project).artifact.inputs != mine.inputs:
+        raise ConflictError(
+            "The scores are not those this evaluation was queued with. Start a new one.", code="PINS_CHANGED"
+        )
+    return ScoreRun(mine)
+
+
+def _workbench(
+    context: JobContext, settings: EvaluationSettings, ground: Ground, pool: Pool, trials: list[Trial]
+) -> Workbench:
+    images = pool.images()
+    if ground.test == "split":
+        tests = labeled_tests(context.project.test_set(), ground.class_names)
+        assert tests is not None  # the ground was found by them
+        test_images, test_labels = tests
+    else:
+        held = np.flatnonzero(ground.held_mask & (ground.held_labels >= 0))
+        test_images, test_labels = images[held], ground.held_labels[held]
+    training, n_left, device = settings.supervised(), len(ground.chosen_from), str(choose_device(context.device))
+    tested = context.project.test_set().hash if ground.test == "split" else digest(held)
+    known = versions()
+    makers = [known[name] for name in ("semiprune", "torch") if name in known]
+    n_classes = len(ground.class_names)  # a class without an image widens the net's last layer all the same
+    sames = (pool.hash, digest(ground.labels), n_classes, tested, digest(test_labels), device, makers)
+    files.write_json(context.folder / SAME, {"sha256": files.sha256_json(sames)})
+    return Workbench(
+        images=images,
+        labels=ground.labels,
+        test_images=test_images,
+        test_labels=test_labels,
+        n_classes=n_classes,
+        training=training,
+        book=TrialBook(context.folder / BOOK),
+        progress=context,
+        device=device,
+        n_trials=len(trials),
+        earlier=by_mark(result for job in _others(context) for _, result in TrialBook(job.work_folder / BOOK)),
+        total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
+    )
+
+
+def _others(context: JobContext) -> list[jobs.Job]:
+    """Evaluations on the same images, labels, classes, test, device and versions, so that their results count here.
+
+    A longer evaluation thereby goes on from a shorter one: nothing is trained twice.
+    """
+    same = files.read_json(context.folder / SAME)
+    others = [job for job in jobs.list_jobs(context.project, KIND) if job.id != context.job.id]
+    return [
+        job for job in others if (job.work_folder / SAME).is_file() and files.read_json(job.work_folder / SAME) == same
+    ]
+
+
+@dataclass(frozen=True)
+class _Making:
+    """The progress of a method's evidence: it says what is being made and moves nothing."""
+
+    whole: Progress
+    done: int
+    total: int
+    words: str
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        share = f" ({done / total:.0%})" if total else ""
+        self.whole.report(self.done, self.total, trial=f"{self.words}{share}")
+
+    def should_stop(self) -> bool:
+        return self.whole.should_stop()
+
+
+class Choice:
+    """Chooses the coresets of trials by the evidence of their methods, which is asked for once each."""
+
+    def __init__(
+        self,
+        context: JobContext,
+        settings: EvaluationSettings,
+        ground: Ground,
+        scores: ScoreRun | None,
+        snapshot: LabelsSnapshot,
+        bench: Workbench,
+        basis: Basis,
+    ) -> None:
+        self.context, self.settings, self.snapshot, self.bench = context, settings, snapshot, bench
+        self.basis = basis
+        self.scores, self.among = scores, ground.chosen_from
+        self._evidence: dict[str, Evidence] = {}
+
+    def __call__(self, trial: Trial) -> IntArray:
+        """Positions in the pool."""
+        if trial.method == FULL:
+            return self.among
+        request = self.settings.request(trial.method, trial.pruning_ratio)
+        chosen = select_coreset(
+            self.evidence(trial),
+            trial.method,
+            pruning_ratio=trial.pruning_ratio,
+            seed=trial.seed,
+            same_annotation_budget=request.same_annotation_budget,
+            **trial.knobs,
+        )
+        return self.among[chosen.indices]
+
+    def completed(self, trial: Trial) -> Trial:
+        """The trial with all its knobs, once what its method looks at is there."""
+        if trial.method == FULL or trial in self.bench.book:
+            return trial
+        self.evidence(trial)
+        kept = kept_for(trial.method, self._request(trial))
+        if kept is None:
+            return trial
+        return trial.replace(knobs=self._knobs_of(trial, kept))
+
+    def _knobs_of(self, trial: Trial, kept: EvidenceRun) -> dict[str, Any]:
+        """What a search found for this evidence, else where to start with it. Looked up once: a resumed evaluation goes
+        on as it began, whatever was searched since."""
+        path = self.context.folder / OWN_KNOBS
+        known = dict(files.read_json(path)) if path.is_file() else {}
+        key = f"{trial.method} {trial.pruning_ratio:g}"
+        if key not in known:
+            asked = self.settings.request(trial.method, trial.pruning_ratio)
+            basis = dataclasses.replace(kept.basis(self.basis), n_images=self.basis.n_images)
+            known[key] = with_searched(self.context.project, asked, kept).knobs(basis)
+            files.write_json(path, known)
+        return dict(known[key])
+
+    def evidence(self, trial: Trial) -> Evidence:
+        """What the trial's method looks at, of the images that may be chosen."""
+        key = files.canonical_json([trial.method, trial.score_changes])
+        if key not in self._evidence:
+            started = time.monotonic()
+            found = evidence_for(trial.method, self._request(trial))
+            self._check_same(key, trial.method, found)
+            self._note(trial.method, (time.monotonic() - started) / 60)
+            if self.settings.same_annotation_budget:
+                found = dataclasses.replace(found, human_mask=self._human())
+            self._evidence[key] = take_evidence(found, self.among)
+        return self._evidence[key]
+
+    def _request(self, trial: Trial) -> EvidenceRequest:
+        asked = self.settings.evidence_for(trial.method)
+        if METHODS[trial.method].evidence == "scores" and self.scores is not None:
+            known = dict(self.scores.artifact.settings)  # the pinned ones, whatever was scored since
+            asked = {**known, **{name: value for name, value in asked.items() if name in known}}
+        return EvidenceRequest(
+            self.context.project,
+            _Making(
+                self.context,
+                self.bench.done,
+                self.bench.total,
+                f"Making what {METHODS.title(trial.method)} looks at",
+            ),
+            device=self.bench.device,
+            settings={**asked, **trial.score_changes},
+            folder=self.context.folder / "evidence",
+            labels=self.snapshot,
+        )
+
+    def _check_same(self, key: str, method: str, found: Evidence) -> None:
+        """Refuse evidence that is another one than earlier coresets of this job were chosen by."""
+        columns = {**found.scores, "mean_prob": found.mean_prob}
+        mine = files.sha256_json({name: digest(column) for name, column in columns.items() if column is not None})
+        path = self.context.folder / CHOSEN_BY
+        known = dict(files.read_json(path)) if path.is_file() else {}
+        if known.setdefault(key, mine) != mine:
+            raise ConflictError(
+                f"What {METHODS.title(method)} looks at is not what this evaluation began with: a dynamics run, "
+                "pseudo-labels or an encoder came in between. Start a new one.",
+                code="PINS_CHANGED",
+            )
+        files.write_json(path, known)
+
+    def _human(self) -> BoolArray:
+        """(N,) the images whose labels were paid for before anything was chosen."""
+        pseudo = pinned_pseudo(self.context.project, self.context.pins)
+        assert pseudo is not None  # asked for when it was queued
+        return np.asarray(pseudo.labels().human_mask)
+
+    def _note(self, method: str, minutes: float) -> None:
+        """Remember how long evidence took when it was made; a resumed or a longer evaluation only finds it again."""
+        times = evidence_minutes(self.context.folder)
+        if method not in times:
+            times[method] = round(max(minutes, self._before(method)), 4)
+            files.write_json(self.context.folder / TIMES, times)
+
+    def _before(self, method: str) -> float:
+        """The minutes of the same evidence in the evaluations that this one takes over from."""
+        asked = self.settings.evidence_for(method)
+        same = [job for job in _others(self.context) if _asked_of(job, method) == asked]
+        return max((evidence_minutes(job.work_folder).get(method, 0.0) for job in same), default=0.0)
+
+
+def _asked_of(job: jobs.Job, method: str) -> dict[str, Any] | None:
+    """The settings of what ``method`` looked at in another job; None where this version cannot read that job's, such as
+    after a method was removed."""
+    try:
+        return EvaluationSettings.from_json(job.settings).evidence_for(method)
+    except SemiPruneError:
+        return None
+
+
+def _words(trial: Trial, settings: EvaluationSettings) -> str:
+    seed = f"seed {settings.seeds.index(trial.seed) + 1} of {len(settings.seeds)}"
+    if trial.method == FULL:
+        return f"All images, {seed}"
+    return f"{METHODS.title(trial.method)}, ratio {trial.pruning_ratio:g}, {seed}"

@@ -1,0 +1,296 @@
+"""Evaluations as the page sees them: what a new one would do and take, and those that ran, run or were stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from semiprune_core import jobs, training
+from semiprune_core.baselines.evidence import PROVIDERS
+from semiprune_core.errors import SemiPruneError
+from semiprune_core.evaluation.settings import (
+    ARTIFACT,
+    EvaluationRun,
+    EvaluationSettings,
+    Ground,
+    ground_of,
+    partial_trials,
+)
+from semiprune_core.evaluation.view import FULL, EvaluationView, view_of
+from semiprune_core.jobs import Job
+from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
+from semiprune_core.methods import METHODS
+from semiprune_core.project.artifacts import Artifact
+from semiprune_core.project.workspace import Project
+from semiprune_core.results import ScoreRun, made_from
+
+TRUTHS = {
+    "reference": "the reference labels that came with the images",
+    "human": "the labels people gave",
+    "pseudo": "pseudo-labels",
+}
+TESTS = {"split": "the test images", "held out": "images held out of the pool"}
+
+
+# --- before --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MethodChoice:
+    """A method as the form offers it: what it does, what it looks at, and why it cannot be run, if so."""
+
+    name: str
+    title: str
+    explain: str
+    looks_at: str
+    about: str
+    problem: str | None
+
+
+def method_choices(project: Project) -> list[MethodChoice]:
+    """Every method, with what it needs."""
+    has_scores = project.latest("scores") is not None
+    found = []
+    for name in METHODS:
+        method, facts = METHODS[name], METHODS.facts(name)
+        provider = PROVIDERS.facts(method.evidence)
+        problem = None
+        if method.evidence == "scores" and not has_scores:
+            problem = "It needs the scores: do the dynamics run on the Scores page first."
+        found.append(
+            MethodChoice(
+                name,
+                str(facts["title"]),
+                str(facts.get("explain", "")),
+                str(provider["title"]),
+                str(provider.get("about", "")),
+                problem,
+            )
+        )
+    return found
+
+
+def grounds_of(project: Project) -> dict[str, Ground]:
+    """What an evaluation could stand on, by the labels it would train with, the best first; empty where on nothing."""
+    found = {}
+    for truth in TRUTHS:
+        with contextlib.suppress(SemiPruneError):
+            found[truth] = ground_of(project, truth)
+    return found
+
+
+def why_no_ground(project: Project) -> str:
+    """Why nothing can be evaluated, in words."""
+    try:
+        ground_of(project)
+    except SemiPruneError as error:
+        return str(error)
+    return ""
+
+
+def ground_sentence(ground: Ground) -> str:
+    """What is trained with and tested on, plainly."""
+    said = f"Trains a fresh network on each coreset with {TRUTHS[ground.truth]}"
+    if ground.test == "split":
+        return f"{said} and tests it on the {ground.n_test:,} test images that came with the pool."
+    return (
+        f"{said} and tests it on {ground.n_test:,} images of the pool that are kept out of every coreset, because it "
+        "came without test images."
+    )
+
+
+def planned(settings: EvaluationSettings) -> list[tuple[str, float, int]]:
+    """(method, ratio, seed) of every training that ``settings`` ask for."""
+    pairs = [
+        (method, ratio) for method in settings.methods for ratio in ((0.0,) if method == FULL else settings.ratios)
+    ]
+    return [(method, float(ratio), int(seed)) for method, ratio in pairs for seed in settings.seeds]
+
+
+def expected_minutes(project: Project, settings: EvaluationSettings, n_images: int) -> float | None:
+    """How long the trainings take together when ``n_images`` can be chosen from; None where nothing was timed before.
+
+    From what this preset took on this pool: in earlier evaluations, else in a dynamics run.
+    """
+    pace = seconds_per_image(project, settings.preset)
+    if pace is None:
+        return None
+    training = settings.supervised()
+    seen = sum(training.images_seen(n_images, ratio) for _, ratio, _ in planned(settings))
+    return pace * seen / 60
+
+
+def seconds_per_image(project: Project, preset: str) -> float | None:
+    """Seconds of training per image and epoch with ``preset``; None where it is not known."""
+    found: list[float] = []
+    for one in finished(project):
+        if one.preset == preset and preset in SUPERVISED_PRESETS:
+            trials = one.trials()
+            trained = trials[(trials["minutes"] > 0) & (trials["n_train"] > 0)]
+            schedule = supervised_preset(preset, **({"epochs": one.epochs} if one.epochs else {}))
+            epochs = np.array([schedule.for_coreset(ratio).epochs for ratio in trained["pruning_ratio"]])
+            found += (60 * trained["minutes"] / (trained["n_train"] * epochs)).tolist()
+    if found:
+        return float(statistics.median(found))
+    for job in jobs.list_jobs(project, "dynamics"):
+        if job.settings.get("preset") == preset and job.status().state == jobs.DONE:
+            epochs = supervised_preset(preset, **job.settings.get("training", {})).epochs
+            seconds = training.trained_seconds(job)
+            if seconds > 0:
+                return seconds / (len(project.pool()) * epochs * len(job.settings["seeds"]))
+    return None
+
+
+# --- after and meanwhile -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One evaluation: finished (an artifact), or a job that runs or stopped on its way.
+
+    ``asked`` are its settings as they were written; a method that this version no longer knows is shown all the same.
+    """
+
+    asked: Mapping[str, Any]
+    artifact: Artifact | None = None
+    job: Job | None = None
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(self.asked.get("methods", ()))
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        return tuple(self.asked.get("ratios", ()))
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(self.asked.get("seeds", ()))
+
+    @property
+    def preset(self) -> str:
+        return str(self.asked.get("preset", ""))
+
+    @property
+    def epochs(self) -> int | None:
+        """Where they differ from the preset's."""
+        return self.asked.get("epochs")
+
+    @property
+    def schedule(self) -> str:
+        """How long its trainings were, in words; empty for a preset that this version does not know."""
+        if self.preset not in SUPERVISED_PRESETS:
+            return ""
+        training = supervised_preset(self.preset, **({"epochs": self.epochs} if self.epochs else {}))
+        said = f"{training.epochs_at(self.ratios)} epochs for the coresets" if self.ratios else ""
+        full = f"{training.epochs:,} for the full data" if FULL in self.methods else ""
+        return ", ".join(part for part in (said, full) if part)
+
+    @property
+    def truth(self) -> str:
+        """The kind of labels that coresets are trained with."""
+        return str(self.facts.get("truth") or self.asked.get("truth") or "")
+
+    @property
+    def same_annotation_budget(self) -> bool:
+        return bool(self.asked.get("same_annotation_budget"))
+
+    @property
+    def id(self) -> str:
+        return self.artifact.id if self.artifact is not None else str(self.job and self.job.id)
+
+    @property
+    def created(self) -> str:
+        if self.artifact is not None:
+            return str(self.artifact.manifest["created"])
+        return self.job.created if self.job is not None else ""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return self.artifact.facts if self.artifact is not None else {}
+
+    @property
+    def titles(self) -> dict[str, str]:
+        return {**titles_of(self.methods), **self.facts.get("methods", {})}
+
+    @property
+    def name(self) -> str:
+        """What it is, in words: "3 methods, 5 ratios, 3 seeds"."""
+        n_methods = len([method for method in self.methods if method != FULL])
+        parts = ((n_methods, "method"), (len(self.ratios), "ratio"), (len(self.seeds), "seed"))
+        said = ", ".join(f"{n} {word}" if n == 1 else f"{n} {word}s" for n, word in parts)
+        said += ", same annotation budget" if self.same_annotation_budget else ""
+        return f"{said}, stopped early" if self.facts.get("stopped") else said
+
+    def minutes_before(self, project: Project) -> dict[str, float]:
+        """What had to be computed before a method could choose, by method: its own evidence, or the project's
+        pseudo-labels and trajectories, which all methods on the project's scores share."""
+        found = {name: float(value) for name, value in self.facts.get("evidence_minutes", {}).items()}
+        shared = _minutes_of_scores(project, self.artifact) if self.artifact is not None else 0.0
+        for method in self.methods:
+            if method in METHODS and METHODS[method].evidence == "scores":
+                found[method] = found.get(method, 0.0) + shared
+        return found
+
+    def trials(self) -> pd.DataFrame:
+        if self.artifact is not None:
+            return EvaluationRun(self.artifact).trials()
+        assert self.job is not None
+        return partial_trials(self.job)
+
+    def view(self, trials: pd.DataFrame | None = None) -> EvaluationView:
+        """What its trials say; planned methods and ratios have their place."""
+        return view_of(
+            self.trials() if trials is None else trials,
+            titles=self.titles,
+            unranked=unranked(self.methods),
+            methods=self.methods,
+            ratios=self.ratios,
+        )
+
+
+def _minutes_of_scores(project: Project, artifact: Artifact) -> float:
+    """The runs behind the scores that an evaluation chose by; what is not known any more counts nothing."""
+    try:
+        pseudo = made_from(project, artifact, "pseudo")
+        scores = ScoreRun(made_from(project, artifact, "scores"))
+        runs = {project.artifact(one).facts.get("run") for one in scores.trajectory_ids}
+    except SemiPruneError:
+        return 0.0
+    jobs_behind = [job for job in jobs.list_jobs(project, "dynamics") if job.id in runs]
+    return (float(pseudo.facts.get("seconds", 0)) + sum(map(training.trained_seconds, jobs_behind))) / 60
+
+
+def titles_of(methods: Sequence[str]) -> dict[str, str]:
+    named = {method: METHODS.title(method) for method in methods if method in METHODS}
+    return {**named, FULL: "Full data"}
+
+
+def unranked(methods: Sequence[str]) -> frozenset[str]:
+    """Methods that see more labels than the others have: shown, never marked best."""
+    return frozenset(one for one in methods if one in METHODS and METHODS[one].labels_from == "reference")
+
+
+def finished(project: Project) -> list[Evaluation]:
+    """Evaluations that were kept, newest first."""
+    return [Evaluation(artifact.settings, artifact=artifact) for artifact in reversed(project.artifacts(ARTIFACT))]
+
+
+def of_job(job: Job) -> Evaluation:
+    return Evaluation(job.settings, job=job)
+
+
+def delete_kept(project: Project, artifact: Artifact) -> None:
+    """Remove a kept evaluation or study with the job that made it, so that no later one takes its numbers over.
+
+    What was kept of a stopped one goes alone: its job can still be resumed, and is deleted as a job.
+    """
+    mine = None if artifact.facts.get("stopped") else artifact.facts.get("run")
+    job = next((one for one in jobs.list_jobs(project) if one.id == mine), None)
+    training.delete_run(project, training.Run(job, artifact))

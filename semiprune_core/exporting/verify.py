@@ -1,0 +1,196 @@
+"""Proof: what lies on the disk is what its manifest says, and a coreset is what its scores give.
+
+Every check has a name and answers with what differs, in words; an empty answer proves it. The checks of an export stand
+in the order in which things were made from each other, backwards: its files, the coreset, the scores, the labels, the
+pool, the selection, the images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from semiprune_core import files
+from semiprune_core.coresets import evidence_behind
+from semiprune_core.errors import SemiPruneError, WorkspaceError
+from semiprune_core.exporting.base import FOLDER_ROLE, MANIFEST_SUFFIX, NAME_DIGITS, Export, open_export
+from semiprune_core.exporting.content import selection_sha256
+from semiprune_core.exporting.trees import SUMS
+from semiprune_core.methods import select_coreset
+from semiprune_core.paths import shown
+from semiprune_core.progress import Progress, Stopped
+from semiprune_core.project import artifacts
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import PROJECT, Project
+from semiprune_core.results import CoresetRun
+
+Found = dict[str, list[str]]
+
+
+def verify(path: Path, progress: Progress, *, images: bool = True) -> Found:
+    """Check an artifact, an export, or every artifact and export of a project; name -> what differs (empty: proven).
+
+    An export is named by its manifest, by any file of it, or by its folder. Where it lies in its project the selection
+    is recomputed and the originals are read again (unless ``images`` is False); elsewhere its files alone are checked.
+    """
+    path = path.absolute()
+    if (path / artifacts.MANIFEST).is_file():
+        return _artifacts([path], progress)
+    if (path / "artifacts").is_dir():
+        found = _artifacts([one.folder for one in artifacts.list_artifacts(path / "artifacts")], progress)
+        exports, folder = list(_exports(path / "exports")), path
+    else:
+        found, exports = {}, _export_at(path)
+        folder = path.parent if path.name == "exports" else path.parent.parent
+        if not exports:
+            raise WorkspaceError(
+                f"{path} is neither an artifact nor an export nor a project: no manifest here speaks of it."
+            )
+    inside = Project(folder, files.read_json(folder / PROJECT)) if (folder / PROJECT).is_file() else None
+    for export in exports:
+        prefix = f"{export.id} " if len(exports) > 1 else ""
+        found |= {prefix + name: said for name, said in _own_files(export).items()}
+        if inside is not None:
+            _origin(export, inside, found, progress)
+            found[f"{prefix}selection"] = _selection(export, inside, found)
+    if inside is not None and exports and images and "images" not in found:
+        found["images"] = list(changed_originals(inside.pool(), progress))
+    return found
+
+
+def first_difference(found: Mapping[str, list[str]]) -> str | None:
+    """The first thing that differs, with the name of its check."""
+    return next((f"{name}: {said[0]}" for name, said in found.items() if said), None)
+
+
+def _artifacts(folders: list[Path], progress: Progress) -> Found:
+    found = {}
+    for number, folder in enumerate(folders, start=1):
+        found[folder.name] = artifacts.differences(folder)
+        progress.report(number, len(folders), unit="artifacts")
+    return found
+
+
+def _exports(folder: Path) -> Iterator[Export]:
+    for path in sorted(folder.glob(f"*{MANIFEST_SUFFIX}")):
+        yield open_export(path)
+
+
+def _export_at(path: Path) -> list[Export]:
+    """The exports that a path means: a manifest, the file or folder it names, or a folder of exports."""
+    if path.name.endswith(MANIFEST_SUFFIX):
+        return [open_export(path)]
+    naming = [one for one in _exports(path.parent) if path in one.files.values()]
+    return naming or (list(_exports(path)) if path.is_dir() else [])
+
+
+def _own_files(export: Export) -> Found:
+    found = {"manifest": _manifest(export)}
+    for role, entry in export.manifest["files"].items():
+        found[str(entry["name"])] = list(_files(export, role))
+    return found
+
+
+def _manifest(export: Export) -> list[str]:
+    digest = files.sha256_json(export.manifest)[:NAME_DIGITS]
+    if export.id.endswith(f"-{digest}"):
+        return []
+    return [f"{export.path.name} was changed (its content gives {digest}, its name says otherwise)"]
+
+
+def _files(export: Export, role: str) -> Iterator[str]:
+    """What differs in one file of an export, or in one folder of images."""
+    entry, path = export.manifest["files"][role], export.files[role]
+    if not path.exists():
+        yield f"{path.name} is missing"
+        return
+    listed = path / SUMS if role == FOLDER_ROLE else path
+    if not listed.is_file():
+        yield f"{path.name}/{SUMS} is missing"
+        return
+    if (now := files.sha256_file(listed)) != entry["sha256"]:
+        shown_name = listed.relative_to(export.path.parent).as_posix()
+        yield f"{shown_name} was changed (SHA-256 {now[:12]}…, manifest says {entry['sha256'][:12]}…)"
+        return
+    if role == FOLDER_ROLE:
+        yield from _tree(path)
+
+
+def _tree(root: Path) -> Iterator[str]:
+    lines = (root / SUMS).read_text("utf-8").splitlines()
+    wanted = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+    for name, digest in wanted.items():
+        if not (root / name).is_file():
+            yield f"{root.name}/{shown(name)} is missing"
+        elif files.sha256_file(root / name) != digest:
+            yield f"{root.name}/{shown(name)} was changed"
+    there = {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir()}
+    yield from (f"{root.name}/{shown(name)} is not in {SUMS}" for name in sorted(there - {*wanted, SUMS}))
+
+
+def _origin(export: Export, project: Project, found: Found, progress: Progress) -> None:
+    """Check the artifacts an export was made from, where that has not happened yet."""
+    said = export.manifest
+    wanted = {kind: said["inputs"][kind] for kind in ("evidence", "scores", "pseudo") if kind in said["inputs"]}
+    chain = [one for one in project.artifacts("coreset") if one.id == said["coreset"]]
+    if not chain:
+        found[said["coreset"]] = [f"{said['coreset']} is no longer in the project"]
+    elif chain[0].hash != said["coreset_hash"]:
+        found[said["coreset"]] = [f"{said['coreset']} is another one than the export was made from"]
+    for kind, digest in wanted.items():
+        known = [one for one in project.artifacts(kind) if one.hash == digest]
+        chain += known[:1]
+        if not known:
+            found[kind] = [f"the project no longer has the {kind} of hash {digest[:12]}… that the export was made from"]
+    chain += project.artifacts("pool")
+    for artifact in chain:
+        if artifact.id not in found:
+            found |= _artifacts([artifact.folder], progress)
+
+
+def _selection(export: Export, project: Project, found: Found) -> list[str]:
+    """Choose the coreset once more from the stored scores, with the stored settings and seed."""
+    if broken := [name for name, said in found.items() if said and artifacts.NAME.fullmatch(name)]:
+        return [f"it cannot be recomputed while {broken[0]} differs"]
+    said = export.manifest
+    pool = project.pool()
+    if pool.hash != said["inputs"]["pool"]:
+        return ["the pool has other images than when the coreset was selected"]
+    try:
+        run = CoresetRun(project.artifact(said["coreset"]))
+        evidence = evidence_behind(project, run)
+    except SemiPruneError as error:
+        return [str(error)]
+    stored = run.coreset()
+    again = select_coreset(
+        evidence,
+        stored.method,
+        pruning_ratio=stored.pruning_ratio,
+        seed=stored.seed,
+        **stored.settings["options"],
+        **stored.settings["knobs"],
+    )
+    if not np.array_equal(again.indices, stored.indices):
+        n_other = int((again.mask & ~stored.mask).sum())
+        return [f"selecting again keeps {n_other:,} other images (or another order) than {run.artifact.id} says"]
+    if selection_sha256(pool, again.indices) != said["selection_sha256"]:
+        return [f"the manifest speaks of other kept images than {run.artifact.id}"]
+    return []
+
+
+def changed_originals(pool: Pool, progress: Progress) -> Iterator[str]:
+    """Originals in files of their own that are gone or changed since the import; packed ones are in the pool's hash."""
+    for name in ("path", "file", "file_sha256"):
+        pool.column(name)
+    for position in range(len(pool)):
+        try:
+            path = pool.original_file(position)
+            if path is not None:
+                pool.original(position)
+        except SemiPruneError as error:
+            yield str(error)
+        progress.report(position + 1, len(pool), unit="images")
+        if progress.should_stop():
+            raise Stopped

@@ -1,0 +1,58 @@
+"""Where images come from: one file per kind of source, all streams of entries."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from pathlib import Path
+from typing import Any
+
+from semiprune_core.errors import InvalidSettingError
+from semiprune_core.importing.sources.base import SOURCES, VARIANTS, Entry, Source, SourceSpec
+from semiprune_core.paths import PathGuard
+from semiprune_core.registry import import_siblings
+
+import_siblings(__name__, __path__)
+
+__all__ = ["SOURCES", "VARIANTS", "Entry", "Source", "SourceSpec", "open_source", "parse_source"]
+
+SUFFIXES = {".zip": "zip", ".csv": "manifest", ".tsv": "manifest", ".parquet": "manifest", ".npz": "npz"}
+
+
+def parse_source(text: str) -> SourceSpec:
+    """The source a person typed: a path, ``torchvision:NAME[:ROOT]`` or ``demo``.
+
+    >>> parse_source("torchvision:CIFAR10").location
+    'CIFAR10'
+    """
+    if text == "demo":
+        return SourceSpec("demo")
+    if text.startswith("torchvision:"):
+        _, name, *root = text.split(":", 2)
+        return SourceSpec("torchvision", name, {"root": root[0]} if root and root[0] else {})
+    kind = "folder" if os.path.isdir(os.path.expanduser(text)) else SUFFIXES.get(Path(text).suffix.lower(), "folder")
+    return SourceSpec(kind, text)
+
+
+def open_source(spec: SourceSpec, *, guard: PathGuard, scratch: Path) -> Source:
+    """Open a source and put its variants on; ``scratch`` is an existing folder that outlives the import's reading."""
+    opener = SOURCES[spec.kind]
+    _check_options(f"source '{spec.kind}'", opener, spec.options)
+    source = opener(spec.location, guard=guard, scratch=scratch, **spec.options)
+    for variant in spec.variants:
+        options = {key: value for key, value in variant.items() if key != "name"}
+        wrapper = VARIANTS[str(variant.get("name"))]
+        _check_options(f"variant '{variant.get('name')}'", wrapper, options)
+        source = wrapper(source, **options)
+    return source
+
+
+def _check_options(whose: str, function: Any, options: Any) -> None:
+    """Refuse options that a source or variant does not have."""
+    parameters = inspect.signature(function).parameters.values()
+    known = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"guard", "scratch"}
+    for name in options:
+        if name not in known:
+            raise InvalidSettingError(
+                f"The {whose} has no option '{name}'. Known: {', '.join(sorted(known)) or 'none'}."
+            )

@@ -1,0 +1,113 @@
+"""What a source is: a stream of entries in a fixed order, each saying where its bytes are.
+
+A source lists; it does not decode. Decoding happens in the import's worker processes, which receive
+:class:`Entry` objects and read through :func:`semiprune_core.importing.sources.reading.read_entry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from semiprune_core.paths import PathGuard
+from semiprune_core.records import Problem
+from semiprune_core.registry import Registry
+
+POOL_SPLIT, TEST_SPLIT = "pool", "test"
+Origin = Literal["file", "packed"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileAt:
+    """A file on disk (already guarded; the worker checks again that it is under ``root``)."""
+
+    root: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveMember:
+    """A member of a ZIP archive that was checked as a whole; a worker reads it without listing the archive again."""
+
+    archive: str
+    name: str
+    offset: int
+    compressed: int
+    size: int
+    method: int
+    crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRow:
+    """Row ``row`` of an uint8 ``.npy`` array of images (N, H, W) or (N, H, W, C)."""
+
+    file: str
+    row: int
+
+
+Locator = FileAt | ArchiveMember | ArrayRow
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One image to import. ``path`` is its relative name, in the one spelling of ``paths.normal_relative``."""
+
+    path: str
+    locator: Locator
+    label: str | None = None
+    split: str = POOL_SPLIT
+    corruption: str | None = None
+    corruption_seed: int = 0
+    """``corruption`` names one of the corruptions; the worker applies it with ``corruption_seed``."""
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """A source as JSON: what a person chose. ``location`` is a path, a data set's name, or empty for the demo."""
+
+    kind: str
+    location: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    variants: tuple[Mapping[str, Any], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "location": self.location,
+            "options": dict(self.options),
+            "variants": [dict(variant) for variant in self.variants],
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> SourceSpec:
+        return cls(values["kind"], values["location"], values["options"], tuple(values["variants"]))
+
+
+class Source(Protocol):
+    """An opened source. ``problems`` fills while entries are counted or listed (bad rows, unreadable folders, ...).
+
+    Each pass starts the list anew.
+    """
+
+    origin: Origin
+    """``file``: originals stay where they are; ``packed``: the import keeps a copy of each original."""
+    problems: list[Problem]
+    class_names: tuple[str, ...] | None
+    """Classes in the source's own order where it has one; otherwise None, and the import sorts the labels it met."""
+
+    def count(self) -> int:
+        """How many entries there will be, cheaply."""
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries, streamed, in the same order each time."""
+
+
+class OpenSource(Protocol):
+    def __call__(self, location: str, *, guard: PathGuard, scratch: Path, **options: Any) -> Source: ...
+
+
+SOURCES: Registry[OpenSource] = Registry("source")
+VARIANTS: Registry[Any] = Registry("variant")

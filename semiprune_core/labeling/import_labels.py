@@ -1,0 +1,344 @@
+"""Labels from other tools, and the pool's own reference labels.
+
+What cannot be taken over is listed row by row with its reason. Answers given with the model's answer in view (a
+coreset's CSV, tasks with predictions) come back as reviews: human labels, which never serve unbiased estimates. An
+import is written in chunks, so that people go on labeling meanwhile; all of it carries one group id, so one undo that
+names any of its events takes it back whole.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from semiprune_core.errors import InvalidDataError, MissingStepError
+from semiprune_core.labeling.classes import NewClass, class_name, resolve_merges
+from semiprune_core.labeling.drawing import together
+from semiprune_core.labeling.events import FIRST_ROUND, REVIEW_ROUND, Event, Held, check_annotator
+from semiprune_core.labeling.export_labels import LabeledPool
+from semiprune_core.labeling.label_files import Row, RowProblem, read_csv_rows, read_label_studio_rows
+from semiprune_core.paths import shown
+from semiprune_core.progress import Progress, Stopped
+from semiprune_core.project.pool import read_id, show_id
+from semiprune_core.project.spreadsheet import plain_cell
+
+if TYPE_CHECKING:
+    from semiprune_core.labeling.store import LabelStore
+
+CHUNK_ROWS = 500
+"""Rows written in one transaction: small enough that a person's label never waits long for an import."""
+REFERENCE = "reference"
+
+
+@dataclass
+class ImportResult:
+    """What came of an import; ``group_id`` names it as a whole, ``last_event_id`` is what an undo may name."""
+
+    group_id: str
+    n_rows: int = 0
+    n_saved: int = 0
+    n_unchanged: int = 0
+    problems: list[RowProblem] = field(default_factory=list)
+    new_classes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    last_event_id: str | None = None
+
+
+def import_csv(store: LabelStore, pool: LabeledPool, data: bytes, **options: Any) -> ImportResult:
+    """Take labels from a CSV; options as in :func:`import_label_studio`."""
+    rows = read_csv_rows(data, options.get("annotator", ""))
+    return _take_over(store, pool, rows, ImportResult(uuid.uuid4().hex), **options)
+
+
+def import_label_studio(
+    store: LabelStore,
+    pool: LabeledPool,
+    data: bytes,
+    *,
+    annotator: str,
+    create_missing_classes: bool = False,
+    replace: bool = False,
+    progress: Progress | None = None,
+) -> ImportResult:
+    """Take labels from Label Studio's JSON.
+
+    ``annotator`` is who the labels belong to where the file does not say. A class the project does not have is listed,
+    or made with ``create_missing_classes``. A label that differs from what the same annotator said before is listed,
+    or replaced with ``replace``.
+    """
+    result = ImportResult(uuid.uuid4().hex)
+    rows = read_label_studio_rows(data, annotator, result.problems)
+    return _take_over(
+        store,
+        pool,
+        rows,
+        result,
+        annotator=annotator,
+        create_missing_classes=create_missing_classes,
+        replace=replace,
+        progress=progress,
+    )
+
+
+def take_reference(
+    store: LabelStore, pool: LabeledPool, *, drawing_id: int | None = None, progress: Progress | None = None
+) -> ImportResult:
+    """Take the pool's reference labels of a drawing (all open ones where None), and its classes; for benchmarks.
+
+    A person's label always wins over them.
+    """
+    if drawing_id is None:
+        with store.database.read() as connection:
+            drawn, _ = together(store.drawings.read_open(connection))
+    else:
+        drawn = store.drawings.get(drawing_id).ids
+    if not len(drawn):
+        raise MissingStepError("No images were drawn yet. Draw the subset to label first.")
+    result = ImportResult(uuid.uuid4().hex)
+    positions = pool.positions(drawn)
+    names, labels = pool.class_names, pool.reference_labels
+    if not (labels >= 0).any():
+        raise MissingStepError("The pool came without reference labels. Label the drawn images by hand.")
+    store.classes.add(names, annotator=REFERENCE)
+
+    def rows() -> Iterator[Row]:
+        for row, (image_id, position) in enumerate(zip(drawn.tolist(), positions.tolist()), start=1):
+            label = int(labels[position]) if position >= 0 else -1
+            if label < 0:
+                said = "This drawn image has no reference label. Label it by hand."
+                result.problems.append(RowProblem(row, show_id(image_id), "NO_REFERENCE", said))
+                continue
+            yield Row(row, show_id(image_id), None, names[label], REFERENCE)
+
+    return _take_over(
+        store, pool, rows(), result, annotator=REFERENCE, replace=True, progress=progress, source=REFERENCE
+    )
+
+
+def _take_over(
+    store: LabelStore,
+    pool: LabeledPool,
+    rows: Iterable[Row],
+    result: ImportResult,
+    *,
+    annotator: str,
+    create_missing_classes: bool = False,
+    replace: bool = False,
+    progress: Progress | None = None,
+    source: str = "import",
+) -> ImportResult:
+    check_annotator(annotator)
+    taken = list(rows)
+    result.n_rows = len(taken)
+    if create_missing_classes:
+        _make_classes(store, taken, result, annotator)
+    with store.database.read() as connection:
+        sheet = store.classes.read(connection)
+    into = resolve_merges(sheet)
+    numbers = {one.name: into.get(one.class_id, one.class_id) for one in sheet}
+    numbers |= {one.name: one.class_id for one in sheet if one.merged_into is None}
+    image_ids = _find_images(pool, taken, result)
+    known = _Known.read(store, numbers)
+    events: list[tuple[Row, Event]] = []
+    for row, image_id in zip(taken, image_ids):
+        event = _event_of(row, image_id, known, result, replace=replace, source=source)
+        if event is not None:
+            events.append((row, event))
+    for start in range(0, len(events), CHUNK_ROWS):
+        if progress is not None and progress.should_stop():
+            raise Stopped
+        part = events[start : start + CHUNK_ROWS]
+        for (row, event), ack in zip(part, store.append([event for _, event in part])):
+            if ack.status in ("saved", "already"):
+                result.n_saved += 1
+                result.last_event_id = event.event_id
+            elif ack.status == "conflict":
+                _already_labeled(row, event.annotator, ack.current, result)
+            else:
+                result.problems.append(RowProblem(row.row, _value(row), "REFUSED", ack.reason))
+        if progress is not None:
+            progress.report(start + len(part), len(events), unit="labels")
+    result.problems.sort(key=lambda problem: problem.row)
+    return result
+
+
+def _make_classes(store: LabelStore, rows: Sequence[Row], result: ImportResult, annotator: str) -> None:
+    with store.database.read() as connection:
+        known = {one.name for one in store.classes.read(connection)}
+    wanted: dict[str, None] = {}
+    for row in rows:
+        name = _name_in(row, known)
+        if name and name not in known and _is_class_name(name):
+            wanted.setdefault(name)
+    if wanted:
+        added = store.classes.add([NewClass(name) for name in wanted], annotator=annotator)
+        result.new_classes, result.warnings = tuple(one.name for one in added.classes), added.warnings
+
+
+def _is_class_name(text: str) -> bool:
+    try:
+        return class_name(text) == text
+    except InvalidDataError:
+        return False
+
+
+def _name_in(row: Row, known: Collection[str]) -> str | None:
+    """The class a row means: as written, or without the spreadsheet's apostrophe if only that is known."""
+    if row.label is None:
+        return None
+    name = unicodedata.normalize("NFC", row.label).strip()
+    plain = plain_cell(name)
+    return plain if row.spreadsheet and name not in known and plain in known else name
+
+
+def _find_images(pool: LabeledPool, rows: Sequence[Row], result: ImportResult) -> list[int | None]:
+    """The image of every row, None (and a problem) where there is none or more than one."""
+    found: list[int | None] = [None] * len(rows)
+    by_path: list[int] = []
+    ids: list[tuple[int, int]] = []
+    for number, row in enumerate(rows):
+        if not row.image_id:
+            by_path.append(number)
+            continue
+        try:
+            ids.append((number, read_id(row.image_id.strip().lower())))
+        except InvalidDataError as error:
+            result.problems.append(RowProblem(row.row, shown(row.image_id, 60), "BAD_IMAGE_ID", str(error)))
+    positions = pool.positions(np.array([image_id for _, image_id in ids], dtype=np.uint64))
+    for (number, image_id), position in zip(ids, positions.tolist()):
+        if position >= 0:
+            found[number] = image_id
+        else:
+            said = "The pool has no image with this id."
+            result.problems.append(RowProblem(rows[number].row, show_id(image_id), "UNKNOWN_IMAGE", said))
+    if by_path:
+        paths = pool.column("path")
+        wanted = [_normal(rows[number].path or "") for number in by_path]
+        as_written = _index_in(wanted, paths)
+        wanted = [
+            plain_cell(path) if place is None and rows[number].spreadsheet else path
+            for number, path, place in zip(by_path, wanted, as_written)
+        ]
+        first = _index_in(wanted, paths)
+        last = _index_in(wanted, paths.take(pa.array(np.arange(len(paths))[::-1])))
+        for number, path, position, from_end in zip(by_path, wanted, first, last):
+            row = rows[number].row
+            if position is None:
+                said = "The pool has no image with this path." if path else "This row names no image."
+                result.problems.append(RowProblem(row, shown(path), "UNKNOWN_PATH", said))
+            elif position != len(paths) - 1 - from_end:
+                said = "The pool has several images with this path (from several imports). Name it by its image_id."
+                result.problems.append(RowProblem(row, shown(path), "AMBIGUOUS_PATH", said))
+            else:
+                found[number] = int(pool.ids[position])
+    return found
+
+
+def _normal(path: str) -> str:
+    return unicodedata.normalize("NFC", path).replace("\\", "/").removeprefix("./")
+
+
+def _index_in(wanted: Sequence[str], paths: pa.Array) -> list[int | None]:
+    return pc.index_in(pa.array(wanted, pa.string()), value_set=paths).to_pylist()
+
+
+@dataclass
+class _Known:
+    """What the project knows before an import: class numbers, what holds, the settled class of each image.
+
+    ``held`` is by image and annotator for first labels, by image and "" for reviews; ``seen`` are the rows so far.
+    """
+
+    numbers: Mapping[str, int]
+    held: Mapping[tuple[int, str], Held]
+    settled: Mapping[int, int]
+    seen: dict[tuple[int, str], Row] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, store: LabelStore, numbers: Mapping[str, int]) -> _Known:
+        labels = store.labels()
+        settled = dict(zip(labels.ids.tolist(), labels.class_ids.tolist()))
+        rounds = (FIRST_ROUND, REVIEW_ROUND)
+        return cls(numbers, {(one.image_id, one.holder): one for one in store.held() if one.round in rounds}, settled)
+
+
+def _event_of(
+    row: Row,
+    image_id: int | None,
+    known: _Known,
+    result: ImportResult,
+    *,
+    replace: bool,
+    source: str,
+) -> Event | None:
+    """The event of a row; None when there is nothing to write, with the reason among the problems."""
+    if image_id is None:
+        return None
+    name = _name_in(row, known.numbers)
+    if name is not None and name not in known.numbers:
+        said = (
+            "This row has no label." if not name else "The project has no such class. Add it, or let the import add it."
+        )
+        result.problems.append(RowProblem(row.row, shown(row.label or ""), "UNKNOWN_CLASS", said))
+        return None
+    class_id = None if name is None else known.numbers[name]
+    place = (image_id, row.annotator if row.suggested is None else "")
+    if place in known.seen:
+        if known.seen[place].label != row.label:
+            said = f"Row {known.seen[place].row} gives the same image another label; that one was taken."
+            result.problems.append(RowProblem(row.row, _value(row), "CONTRADICTS", said))
+        else:
+            result.n_unchanged += 1
+        return None
+    known.seen[place] = row
+    now = known.held.get(place)
+    action = "skip" if class_id is None else "label"
+    if row.suggested is not None:
+        source, before = "review", known.settled.get(image_id)
+        is_there = before is not None and class_id in (None, before)  # a skip takes no label away
+        if is_there or (before is None and not row.is_answer and row.label == row.suggested):
+            result.n_unchanged += 1
+            return None
+        if before is not None and not replace:
+            _already_labeled(row, "Somebody", now, result)
+            return None
+    elif now is not None and now.action is not None and not replace and not now.says(action, class_id):
+        _already_labeled(row, row.annotator, now, result)
+        return None
+    if now is not None and now.says(action, class_id):
+        result.n_unchanged += 1
+        return None
+    try:
+        return Event(
+            event_id=f"{result.group_id}-{row.row}-{len(known.seen)}",
+            annotator=row.annotator,
+            action=action,
+            image_id=image_id,
+            class_id=class_id,
+            group_id=result.group_id,
+            source=source,
+            lead_time_ms=row.lead_time_ms,
+            expected_version=now.version if now else "",
+        )
+    except InvalidDataError as error:
+        result.problems.append(RowProblem(row.row, _value(row), error.code, str(error)))
+        return None
+
+
+def _already_labeled(row: Row, annotator: str, now: Held | None, result: ImportResult) -> None:
+    said = f"{shown(annotator, 40)} has decided this image otherwise"
+    said += " meanwhile." if now is None or now.action is None else f" (event {now.version})."
+    result.problems.append(
+        RowProblem(row.row, _value(row), "ALREADY_LABELED", f"{said} Import with replace to change it.")
+    )
+
+
+def _value(row: Row) -> str:
+    return shown(f"{row.path or row.image_id}: {'skipped' if row.label is None else row.label}")

@@ -1,0 +1,241 @@
+"""The workspace: one folder per project under one root, and what may be asked of it.
+
+$SEMIPRUNE_HOME/                 default ./workspace
+  secret                         random, readable by its owner only
+  <project>/
+    project.json                 name, title, schema, pool settings, classes' home is the label store
+    artifacts/<kind>-<number>/   complete, immutable results
+    runs/<id>/                   jobs: settings, status, progress, log, checkpoints
+    labels.sqlite                label events
+    uploads/                     files that arrived by the browser, until imported
+    exports/
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from semiprune_core import files
+from semiprune_core.errors import MissingStepError, WorkspaceError
+from semiprune_core.paths import PathGuard, guard_from_environment, shown
+from semiprune_core.project import artifacts, migrations
+from semiprune_core.project.artifacts import Artifact, Draft
+from semiprune_core.project.pool import Pool, PoolSettings, open_pool
+
+HOME_VARIABLE = "SEMIPRUNE_HOME"
+PROJECT = "project.json"
+SLUG = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?")
+RESERVED = {"secret", "con", "prn", "aux", "nul"}
+
+
+def default_root() -> Path:
+    return Path(os.environ.get(HOME_VARIABLE) or "workspace").expanduser().absolute()
+
+
+def slug_of(title: str) -> str:
+    """The folder name for a project's title.
+
+    >>> slug_of("My Clothing Photos!")
+    'my-clothing-photos'
+    """
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:64].strip("-")
+    return slug if slug and slug not in RESERVED else f"project-{secrets.token_hex(2)}"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """All projects under one root."""
+
+    root: Path
+
+    @classmethod
+    def open(cls, root: str | Path | None = None, *, make: bool = True) -> Workspace:
+        """Open (and make, where needed) the workspace; a workspace on a read-only place is refused in words."""
+        folder = Path(root).absolute() if root is not None else default_root()
+        if make:
+            with files.named_disk_errors(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+        return cls(folder)
+
+    @property
+    def guard(self) -> PathGuard:
+        return guard_from_environment(self.root)
+
+    @property
+    def uploads_folder(self) -> Path:
+        """Where files that arrive by the browser wait until they are imported."""
+        return self.root / ".uploads"
+
+    @property
+    def secret(self) -> str:
+        """A random secret of this installation, made at first use, readable by its owner only."""
+        path = self.root / "secret"
+        if not path.exists():
+            aside = self.root / f".secret.{secrets.token_hex(4)}.part"
+            with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(secrets.token_urlsafe(32))
+            with contextlib.suppress(FileExistsError):  # of several that come at once, the first one's counts
+                os.link(aside, path)
+            aside.unlink()
+        return path.read_text("ascii").strip()
+
+    def names(self) -> list[str]:
+        """Names of all projects, in order."""
+        return sorted(folder.name for folder in self.root.iterdir() if folder.name in self)
+
+    def __iter__(self) -> Iterator[Project]:
+        return (self.project(name) for name in self.names())
+
+    def __contains__(self, name: str) -> bool:
+        return bool(SLUG.fullmatch(name)) and (self.root / name / PROJECT).is_file()
+
+    def project(self, name: str) -> Project:
+        if name not in self:
+            known = ", ".join(self.names()) or "none yet"
+            raise WorkspaceError(f"There is no project '{shown(name)}'. Known: {known}.", code="NO_PROJECT")
+        folder = self.root / name
+        migrations.migrate(folder)
+        config = files.read_json(folder / PROJECT)
+        if not {"name", "title", "pool"} <= set(config):
+            raise WorkspaceError(f"{folder / PROJECT} is damaged: values are missing. Restore it from a backup.")
+        return Project(folder, config)
+
+    def create(self, title: str, *, name: str | None = None, pool: PoolSettings | None = None) -> Project:
+        """Make an empty project. Its ``name`` (folder) comes from the title unless given."""
+        title = " ".join(title.split())
+        if not title:
+            raise WorkspaceError("A project needs a name. Type one.", code="PROJECT_NAME")
+        if name is None:
+            base = name = slug_of(title)
+            number = 1
+            while (self.root / name).exists():
+                number += 1
+                name = f"{base[:58]}-{number}"
+        if not SLUG.fullmatch(name) or name in RESERVED:
+            raise WorkspaceError(
+                f"'{shown(name)}' cannot be a project's name: use 1 to 64 lower-case letters, digits, - and _.",
+                code="PROJECT_NAME",
+            )
+        folder = self.root / name
+        with files.named_disk_errors(folder):
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                raise WorkspaceError(
+                    f"There is a project '{name}' already. Choose another name, or open that one.",
+                    code="PROJECT_EXISTS",
+                ) from None
+            for part in ("artifacts", "runs", "exports"):
+                (folder / part).mkdir()
+            files.write_json(
+                folder / PROJECT,
+                {
+                    "schema": migrations.CURRENT,
+                    "name": name,
+                    "title": title,
+                    "created": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "pool": pool.to_json() if pool else None,
+                },
+            )
+        return self.project(name)
+
+
+@dataclass(frozen=True)
+class Project:
+    """One project's folder. Cheap to make; asks the disk each time, so two processes see the same."""
+
+    folder: Path
+    config: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.config["name"])
+
+    @property
+    def title(self) -> str:
+        return str(self.config["title"])
+
+    @property
+    def workspace(self) -> Workspace:
+        return Workspace(self.folder.parent)
+
+    @property
+    def artifacts_folder(self) -> Path:
+        return self.folder / "artifacts"
+
+    @property
+    def runs_folder(self) -> Path:
+        return self.folder / "runs"
+
+    @property
+    def exports_folder(self) -> Path:
+        return self.folder / "exports"
+
+    @cached_property
+    def pool_settings(self) -> PoolSettings | None:
+        """Size and channels of the training cache; None until the first import has chosen them."""
+        values = self.config["pool"]
+        return PoolSettings.from_json(values) if values else None
+
+    def update(self, **changes: Any) -> Project:
+        """Write changed values into project.json; the new Project sees them."""
+        config = {**files.read_json(self.folder / PROJECT), **changes}
+        files.write_json(self.folder / PROJECT, config)
+        return Project(self.folder, config)
+
+    def draft(
+        self, kind: str, *, settings: Mapping[str, Any], inputs: Mapping[str, str], seed: int | None = None
+    ) -> AbstractContextManager[Draft]:
+        return artifacts.draft_artifact(self.artifacts_folder, kind, settings=settings, inputs=inputs, seed=seed)
+
+    def artifacts(self, kind: str | None = None) -> list[Artifact]:
+        return artifacts.list_artifacts(self.artifacts_folder, kind)
+
+    def artifact(self, artifact_id: str) -> Artifact:
+        if not artifacts.NAME.fullmatch(artifact_id) or not (self.artifacts_folder / artifact_id).is_dir():
+            raise WorkspaceError(f"Project '{self.name}' has no artifact '{shown(artifact_id)}'.", code="NO_ARTIFACT")
+        return artifacts.open_artifact(self.artifacts_folder / artifact_id)
+
+    def latest(self, kind: str) -> Artifact | None:
+        found = self.artifacts(kind)
+        return found[-1] if found else None
+
+    def has_pool(self) -> bool:
+        return self.latest("pool") is not None
+
+    def everything(self) -> Pool:
+        """All imported images, every split."""
+        return _opened(self._segments(), None)
+
+    def pool(self) -> Pool:
+        """The images to label, train on and prune."""
+        return _opened(self._segments(), "pool")
+
+    def test_set(self) -> Pool:
+        """The images kept for testing; may be empty."""
+        return _opened(self._segments(), "test")
+
+    def _segments(self) -> tuple[tuple[Path, str], ...]:
+        found = self.artifacts("pool")
+        if not found:
+            raise MissingStepError(f"Project '{self.name}' has no images yet. Import some on the Pool page first.")
+        return tuple((artifact.folder, artifact.hash) for artifact in found)
+
+
+@functools.lru_cache(maxsize=24)
+def _opened(segments: tuple[tuple[Path, str], ...], split: str | None) -> Pool:
+    """A pool, opened once per content: the hashes tell a new project from a deleted one of the same name."""
+    if split is not None:
+        return _opened(segments, None).split(split)
+    return open_pool([artifacts.open_artifact(folder) for folder, _ in segments])

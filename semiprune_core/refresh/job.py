@@ -1,0 +1,205 @@
+"""The job kind ``refresh``: make what is out of date again, one step after the other (see ``refresh``).
+
+It only leads: the long steps are jobs of their own that it starts, watches, and stops when it is stopped. Which job
+and which artifact belong to a step is written down in ``steps.json`` before it goes on, so that after a stop, a crash
+or a failure it takes up the same jobs, and what is made is not made again. It holds no device that computes.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from semiprune_core import files, jobs
+from semiprune_core.coresets import build_coreset
+from semiprune_core.dynamics import DynamicsSettings, submit_dynamics
+from semiprune_core.dynamics.scoring import score_runs, with_settings
+from semiprune_core.errors import JobError, MissingStepError, SemiPruneError
+from semiprune_core.jobs import JOB_KINDS, Job, JobContext
+from semiprune_core.labeling import open_store
+from semiprune_core.progress import Stopped
+from semiprune_core.project.artifacts import Artifact
+from semiprune_core.refresh import submit as refresh
+from semiprune_core.refresh.freshness import WORDS
+from semiprune_core.results import CoresetRun, TrajectoryRun, latest_scores
+from semiprune_core.scores import ScoreSettings
+from semiprune_core.training import TrainSettings, start_training
+
+RECORD = "steps.json"
+PARTS = 1000
+"""Units of progress per step."""
+LOOK_SECONDS = 0.5
+
+
+@JOB_KINDS.register("refresh", title="Bring up to date", device="refresh")
+def run(context: JobContext) -> dict[str, Any]:
+    return Refresh(context).run()
+
+
+class Refresh:
+    """One pass over the steps. ``record``: step -> {job, artifact, note}, as far as it has come."""
+
+    def __init__(self, context: JobContext) -> None:
+        self.context, self.project = context, context.project
+        self.settings = refresh.RefreshSettings.from_json(context.settings)
+        path = context.folder / RECORD
+        self.record: dict[str, dict[str, Any]] = files.read_json(path) if path.is_file() else {}
+        self.number = 0
+
+    def run(self) -> dict[str, Any]:
+        for number, step in enumerate(self.settings.steps):
+            self.number = number
+            self.context.check_stop()
+            known = self.record.setdefault(step, {})
+            if "artifact" not in known:
+                self._tell(0.0)
+                if step in refresh.JOB_KIND:
+                    known["artifact"] = self._by_job(step)
+                else:
+                    known["artifact"] = self._score() if step == "scores" else self._rebuild(known)
+                self._write()
+            self.context.log.info("%s: %s", WORDS[step], known["artifact"])
+        self._tell(1.0)
+        return {"artifacts": {step: self.record[step]["artifact"] for step in self.settings.steps}}
+
+    def _tell(self, share: float, **facts: Any) -> None:
+        step = self.settings.steps[self.number]
+        total = PARTS * len(self.settings.steps)
+        self.context.report(PARTS * self.number + round(PARTS * share), total, step=step, **facts)
+
+    def _write(self) -> None:
+        self.context.folder.mkdir(parents=True, exist_ok=True)
+        files.write_json(self.context.folder / RECORD, self.record)
+
+    def _before(self, step: str) -> Artifact:
+        return self.project.artifact(self.settings.before[step])
+
+    # --- steps that are jobs of their own
+
+    def _by_job(self, step: str) -> str:
+        """The artifact of the step's job, which is started, taken up again, or was done already."""
+        job = self._known_job(step)
+        if job is None:
+            job = self._adopted(step) or self._submit(step)
+            self.record[step]["job"] = job.id
+            self._write()
+        elif job.status().is_resumable:
+            job.resume()
+        self._tell(0.0, job=job.id)
+        self._watch(job)
+        return _artifact_of(job)
+
+    def _known_job(self, step: str) -> Job | None:
+        """The job this step had begun, unless it has become useless since."""
+        wanted = self.record[step].get("job")
+        job = next((one for one in jobs.list_jobs(self.project, refresh.JOB_KIND[step]) if one.id == wanted), None)
+        if job is None or job.status().state == jobs.DONE:
+            return job
+        return job if self._still_right(job) else None
+
+    def _adopted(self, step: str) -> Job | None:
+        """A job that does the same already: somebody started it, or this one was killed before it wrote that down."""
+        asked = refresh.again(self.project, step, self._before(step)).settings
+        for job in jobs.list_jobs(self.project, refresh.JOB_KIND[step]):
+            same = _without_input(job.settings) == _without_input(asked)
+            if not job.status().is_over and same and self._still_right(job):
+                return job
+        return None
+
+    def _still_right(self, job: Job) -> bool:
+        """Whether what the job was started on still counts. Labels given since our own run began wait for the next."""
+        now = {"pool": self.project.pool().hash}
+        pseudo = self.project.latest("pseudo")
+        if pseudo is not None:
+            now["pseudo"] = pseudo.hash
+        if job.id != self.record.get("pseudo", {}).get("job"):
+            now["labels"] = open_store(self.project).snapshot().hash
+        return all(now.get(name, value) == value for name, value in job.pins.items())
+
+    def _submit(self, step: str) -> Job:
+        made = refresh.again(self.project, step, self._before(step))
+        if step == "pseudo":
+            return start_training(
+                self.project, TrainSettings.from_json(made.settings), device=made.device, nproc=made.nproc
+            )
+        if step == "trajectory":
+            asked = DynamicsSettings.from_json(made.settings)
+            return submit_dynamics(
+                self.project,
+                preset=asked.preset,
+                seeds=asked.seeds,
+                device=made.device,
+                nproc=made.nproc,
+                **asked.training,
+            )
+        return jobs.submit(self.project, "map", made.settings)
+
+    def _watch(self, job: Job) -> None:
+        """Wait for the job's end, supervising meanwhile: nobody else may be there to start it."""
+        asked = False
+        while True:
+            jobs.supervise(self.project.workspace)
+            status = job.status()
+            if status.is_over:
+                break
+            self._tell(status.fraction, state=status.state)
+            if self.context.should_stop() and not asked:
+                job.stop()
+                asked = True
+            time.sleep(LOOK_SECONDS)
+        if status.state == jobs.STOPPED:
+            raise Stopped
+        if status.state != jobs.DONE:
+            raise JobError(f"{job.title} did not end well: {status.message}", code=status.error_code)
+
+    # --- steps of a moment
+
+    def _score(self) -> str:
+        """Scores of the newest trajectories with the settings of the old ones, as far as those still fit."""
+        asked = ScoreSettings.from_json(self._before("scores").settings)
+        newest = self.project.latest("trajectory")
+        if newest is None:
+            raise MissingStepError("There is no dynamics run to score. Start one on the Scores page.")
+        scores = latest_scores(self.project)
+        if newest.hash not in scores.artifact.inputs.values():  # the dynamics job scores what it has recorded
+            runs = [TrajectoryRun(one) for one in refresh.siblings(self.project, newest)]
+            scores = score_runs(self.project, runs, progress=self.context)
+        try:
+            return with_settings(self.project, scores, progress=self.context, **asked.to_json()).artifact.id
+        except SemiPruneError as error:
+            self._note(f"The scores keep the usual settings, the former ones do not fit this run: {error}")
+            return scores.artifact.id
+
+    def _rebuild(self, known: dict[str, Any]) -> str:
+        """The same requests on the new scores, the newest last. One that cannot be met is told and left out."""
+        made = ""
+        scores = latest_scores(self.project)
+        for place, name in enumerate(self.settings.coresets):
+            self.context.check_stop()
+            self._tell(place / len(self.settings.coresets))
+            request = refresh.request_of(self.project, CoresetRun(self.project.artifact(name)))
+            try:
+                made = build_coreset(self.project, request, scores=scores).artifact.id
+            except SemiPruneError as error:
+                self._note(f"{name} could not be rebuilt: {error}")
+                continue
+            known.setdefault("artifacts", []).append(made)
+        if not made:
+            raise MissingStepError("No coreset could be rebuilt. " + " ".join(known.get("notes", ())))
+        return made
+
+    def _note(self, words: str) -> None:
+        self.context.log.warning(words)
+        self.record[self.settings.steps[self.number]].setdefault("notes", []).append(words)
+        self._tell(0.0, note=words)
+
+
+def _without_input(settings: Any) -> dict[str, Any]:
+    """Settings without the name of the pseudo-labels they were asked on."""
+    return {name: value for name, value in dict(settings).items() if name != "pseudo"}
+
+
+def _artifact_of(job: Job) -> str:
+    result = job.result() or {}
+    found = result.get("artifact") or (result.get("trajectories") or [""])[-1]
+    return str(found)

@@ -1,0 +1,166 @@
+"""Bring a project up to date: everything that is out of date is made again, in order, with the settings it had.
+
+The job ``refresh`` (in ``refresh_job``) carries the whole chain. Training, dynamics and maps stay jobs of their own
+kind, started one after the other, so that their pages show them, they take their turn on their device, and each
+resumes from its own checkpoint; scores and coresets are made in moments between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from semiprune_core import jobs
+from semiprune_core.checks import check_choice
+from semiprune_core.coresets import KNOBS, CoresetRequest
+from semiprune_core.dynamics import DynamicsSettings
+from semiprune_core.errors import InvalidDataError, MissingStepError, SemiPruneError
+from semiprune_core.project.artifacts import Artifact
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
+from semiprune_core.refresh.freshness import WORDS, out_of_date
+from semiprune_core.results import CoresetRun, ScoreRun, made_from
+from semiprune_core.scores import ScoreSettings
+from semiprune_core.settings import Settings
+from semiprune_core.training import TrainSettings
+
+KIND = "refresh"
+STEPS = ("pseudo", "trajectory", "scores", "coreset", "map")
+JOB_KIND = {"pseudo": "ssl", "trajectory": "dynamics", "map": "map"}
+"""The steps that are jobs of their own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefreshSettings(Settings):
+    """``before`` names for each step the artifact whose settings are repeated, ``coresets`` all that are rebuilt."""
+
+    steps: tuple[str, ...]
+    before: dict[str, str]
+    coresets: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        for step in self.steps:
+            check_choice("step", step, STEPS)
+            if step not in self.before:
+                raise InvalidDataError(f"It is not said what to repeat for the step '{step}'.")
+
+
+def plan(project: Project, pool: Pool | None = None) -> RefreshSettings | None:
+    """What must be made again, in order; None where everything is up to date.
+
+    Of the coresets all are rebuilt that stand on the same pseudo-labels as the newest one, each request once.
+    """
+    stale = {one.artifact.kind: one.artifact for one in out_of_date(project, pool)}
+    if not stale:
+        return None
+    steps = tuple(kind for kind in STEPS if kind in stale)
+    coresets = _to_rebuild(project, stale["coreset"]) if "coreset" in stale else ()
+    return RefreshSettings(steps=steps, before={kind: stale[kind].id for kind in steps}, coresets=coresets)
+
+
+def _to_rebuild(project: Project, newest: Artifact) -> tuple[str, ...]:
+    found: dict[str, str] = {}
+    for one in project.artifacts("coreset"):
+        if one.inputs.get("pseudo") == newest.inputs.get("pseudo"):
+            request = str(request_of(project, CoresetRun(one)).to_json())
+            found.pop(request, None)  # the last of equal ones gives the place: the newest stays the newest
+            found[request] = one.id
+    return tuple(found.values())
+
+
+def bring_up_to_date(project: Project, pool: Pool | None = None, *, immediate: bool = False) -> jobs.Job:
+    """Queue the job that makes everything again that is out of date; the one under way, where there is one."""
+    under_way = running(project)
+    if under_way is not None:
+        return under_way
+    settings = plan(project, pool)
+    if settings is None:
+        raise MissingStepError("Everything is up to date: there is nothing to make again.")
+    _repeatable(project, settings)
+    return jobs.submit(project, KIND, settings.to_json(), immediate=immediate)
+
+
+def running(project: Project) -> jobs.Job | None:
+    """The refresh that is queued or running."""
+    return next((job for job in jobs.list_jobs(project, KIND) if not job.status().is_over), None)
+
+
+def _repeatable(project: Project, settings: RefreshSettings) -> None:
+    """Refuse at once, and not in an hour, what cannot be repeated."""
+    for step in settings.steps:
+        if step in JOB_KIND:
+            again(project, step, project.artifact(settings.before[step]))
+
+
+# --- how each step was made --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Again:
+    """What to submit to repeat a step: its settings, on as many processes and the same device as before."""
+
+    settings: dict[str, Any]
+    device: str = "auto"
+    nproc: int = 1
+
+
+def again(project: Project, step: str, artifact: Artifact) -> Again:
+    """How ``artifact`` was made: from its job where that still exists, else from what the artifact itself says."""
+    named = artifact.facts.get("job") or artifact.facts.get("run")
+    job = next((one for one in jobs.list_jobs(project, JOB_KIND[step]) if one.id == named), None)
+    try:
+        if step == "map":
+            return Again(dict(artifact.settings))
+        if job is not None:
+            return Again(dict(job.settings), job.devices[0] if step == "pseudo" else job.device, job.nproc)
+        return Again(_train_settings(artifact) if step == "pseudo" else _dynamics_settings(project, artifact))
+    except (SemiPruneError, KeyError, TypeError) as error:
+        raise MissingStepError(
+            f"It is not known how {artifact.id} ({WORDS[step]}) was made: its job is gone. "
+            "Start it anew on its own page."
+        ) from error
+
+
+def _train_settings(artifact: Artifact) -> dict[str, Any]:
+    values = dict(artifact.settings)
+    preset, seed = values.pop("preset"), values.pop("seed")
+    return TrainSettings(ssl=values, preset=preset, seed=seed).to_json()
+
+
+def _dynamics_settings(project: Project, artifact: Artifact) -> dict[str, Any]:
+    said = artifact.settings
+    seeds = [one.manifest["seed"] for one in project.artifacts("trajectory") if _same_run(one, artifact)]
+    pseudo = made_from(project, artifact, "pseudo")
+    return DynamicsSettings(
+        pseudo=pseudo.id, preset=said["preset"], training=dict(said["training"]), seeds=tuple(sorted(set(seeds)))
+    ).to_json()
+
+
+def _same_run(one: Artifact, other: Artifact) -> bool:
+    run = other.facts.get("run")
+    return one == other or (run is not None and one.facts.get("run") == run)
+
+
+def siblings(project: Project, artifact: Artifact) -> list[Artifact]:
+    """The trajectories of the run that made ``artifact``, one per seed."""
+    return [one for one in project.artifacts("trajectory") if _same_run(one, artifact)]
+
+
+def request_of(project: Project, run: CoresetRun) -> CoresetRequest:
+    """The request that a coreset answers, with every knob as it was, whether it was given or the default then."""
+    settings = run.artifact.settings
+    request = CoresetRequest(
+        method=settings["method"],
+        pruning_ratio=float(settings["pruning_ratio"]),
+        seed=int(run.artifact.manifest["seed"]),
+        aim=run.aim,
+        **settings["options"],
+    )
+    names = [name for name in request.knob_names() if name in KNOBS and name in settings["knobs"]]
+    request = request.replace(**{name: settings["knobs"][name] for name in names})
+    try:
+        scores = ScoreRun(made_from(project, run.artifact, "scores"))
+    except MissingStepError:
+        return request
+    said = ScoreSettings.from_json(scores.artifact.settings)
+    return request.replace(n_epochs=said.dual_epochs, gamma=said.gamma)

@@ -1,0 +1,111 @@
+"""The artifact ``pseudo``: what a finished SSL run says of every image.
+
+labels, predicted, confidence, margin, human_mask, held_out_mask, features, quality, history, model
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiprune_core import files
+from semiprune_core.errors import MissingStepError
+from semiprune_core.project.artifacts import Artifact, Draft
+from semiprune_core.project.workspace import Project
+from semiprune_core.records import BoolArray, FloatArray, IntArray, PseudoLabels
+
+
+@dataclass(frozen=True, eq=False)
+class PseudoRun:
+    """A finished SSL run: its artifact, opened lazily."""
+
+    artifact: Artifact
+
+    def _array(self, name: str) -> np.ndarray:
+        return np.load(self.artifact.path(f"{name}.npy"), mmap_mode="r", allow_pickle=False)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return tuple(self.artifact.facts["class_names"])
+
+    def labels(self) -> PseudoLabels:
+        """One label per image of the pool; human labels have confidence 1."""
+        human = np.asarray(self._array("human_mask"))
+        confidence = np.where(human, 1.0, self._array("confidence")).astype(np.float32)
+        return PseudoLabels(np.asarray(self._array("labels")), confidence, human, self.class_names)
+
+    def predicted(self) -> IntArray:
+        """(N,) the model's own answer for every image, labeled ones included."""
+        return self._array("predicted")
+
+    def confidence(self) -> FloatArray:
+        """(N,) of the model's own answer."""
+        return self._array("confidence")
+
+    def margin(self) -> FloatArray | None:
+        """(N,) how far the model's answer leads its second one in probability; None in runs from before it was kept."""
+        return self._array("margin") if self.artifact.path("margin.npy").is_file() else None
+
+    def held_out_mask(self) -> BoolArray:
+        """(N,) human labels that the measured model never saw."""
+        return self._array("held_out_mask")
+
+    def features(self) -> np.ndarray:
+        """(N, D) float16, memory-mapped."""
+        return self._array("features")
+
+    def quality(self) -> Mapping[str, Any] | None:
+        return files.read_json(self.artifact.path("quality.json"))
+
+    def history(self) -> list[dict[str, Any]]:
+        """One entry per epoch."""
+        return files.read_json(self.artifact.path("history.json"))
+
+
+def write_pseudo(
+    draft: Draft,
+    *,
+    labels: IntArray,
+    predicted: IntArray,
+    confidence: FloatArray,
+    human_mask: BoolArray,
+    held_out_mask: BoolArray,
+    features: np.ndarray,
+    class_names: tuple[str, ...],
+    quality: Mapping[str, Any] | None,
+    history: list[dict[str, Any]],
+    margin: FloatArray | None = None,
+) -> None:
+    """Fill the draft of a ``pseudo`` artifact (the model's weights are added by the caller as model.safetensors)."""
+    arrays = {
+        "labels": labels.astype(np.int32),
+        "predicted": predicted.astype(np.int32),
+        "confidence": confidence.astype(np.float32),
+        "human_mask": human_mask.astype(bool),
+        "held_out_mask": held_out_mask.astype(bool),
+        "features": features.astype(np.float16),
+    }
+    if margin is not None:
+        arrays["margin"] = margin.astype(np.float32)
+    for name, array in arrays.items():
+        np.save(draft.path(f"{name}.npy"), array, allow_pickle=False)
+    files.write_json(draft.path("quality.json"), quality)
+    files.write_json(draft.path("history.json"), history)
+    counts = np.bincount(labels, minlength=len(class_names))
+    draft.facts.update(
+        class_names=list(class_names),
+        class_counts=counts.tolist(),
+        n_images=len(labels),
+        n_human=int(human_mask.sum()),
+        quality=quality,
+    )
+
+
+def latest_pseudo(project: Project) -> PseudoRun:
+    artifact = project.latest("pseudo")
+    if artifact is None:
+        raise MissingStepError(f"Project '{project.name}' has no pseudo-labels yet. Train on the Train page first.")
+    return PseudoRun(artifact)

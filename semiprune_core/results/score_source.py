@@ -1,0 +1,57 @@
+"""What methods choose by, whoever made it: the project's own scores, or the evidence of a baseline."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiprune_core.errors import MissingStepError
+from semiprune_core.methods import METHODS
+from semiprune_core.project.workspace import Project
+from semiprune_core.records import IntArray
+from semiprune_core.results.evidence import KIND as EVIDENCE
+from semiprune_core.results.evidence import EvidenceRun, newest_evidence
+from semiprune_core.results.inputs import made_from
+from semiprune_core.results.pseudo import PseudoRun
+from semiprune_core.results.scores import ScoreRun, latest_scores
+from semiprune_core.scores import ScoreSettings
+
+Scored = ScoreRun | EvidenceRun
+
+
+def has_own_evidence(method: str) -> bool:
+    """Whether a method looks at evidence of its own instead of the project's scores."""
+    return method in METHODS and METHODS[method].evidence not in ("scores", "none")
+
+
+def scored_for(project: Project, method: str) -> Scored:
+    """What ``method`` chooses by now: the latest scores, or the newest evidence of a baseline for the present pool."""
+    if not has_own_evidence(method):
+        return latest_scores(project)
+    found = newest_evidence(project, project.pool()).get(METHODS[method].evidence)
+    if found is None:
+        raise MissingStepError(
+            f"What {METHODS.title(method)} chooses by was not made yet. Evaluate it first, or choose a coreset: "
+            f"semiprune select {project.name} --method {method} --ratio 0.5."
+        )
+    return found
+
+
+def opened_scored(project: Project, artifact_id: str) -> Scored:
+    artifact = project.artifact(artifact_id)
+    return EvidenceRun(artifact) if artifact.kind == EVIDENCE else ScoreRun(artifact)
+
+
+def settings_of(scored: Scored) -> ScoreSettings:
+    """How its scores were computed."""
+    own = scored.artifact.settings
+    return ScoreSettings.from_json(own if isinstance(scored, ScoreRun) else own.get("scores") or {})
+
+
+def labels_behind(project: Project, scored: Scored) -> tuple[IntArray, int]:
+    """(N,) the labels that the scores were made with, and how many classes (or clusters) there are."""
+    if isinstance(scored, ScoreRun):
+        pseudo = PseudoRun(made_from(project, scored.artifact, "pseudo"))
+        return np.asarray(pseudo.labels().labels, dtype=np.int64), len(pseudo.class_names)
+    labels = scored.labels()
+    assert labels is not None  # only methods on labels are searched
+    return labels.astype(np.int64), int(labels.max()) + 1

@@ -1,0 +1,276 @@
+"""The artifact ``search``: what a search was given, the trials it made, and the best value it found at each ratio.
+
+How a value compares with Random is judged on differences paired over seeds: the same seed trains both from the same
+weights. Two or three seeds say little about their own deviation, so it is pooled over all values of a ratio; and the
+best of many is ahead of Random by chance alone, so the interval is widened by the number of values (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from semiprune_core.checks import check_range
+from semiprune_core.errors import InvalidSettingError
+from semiprune_core.learning.presets import supervised_preset
+from semiprune_core.learning.settings import SupervisedSettings
+from semiprune_core.methods import METHODS
+from semiprune_core.project.artifacts import Artifact
+from semiprune_core.records import FloatArray
+from semiprune_core.selection.defaults import (
+    PAPER_BETA,
+    PAPER_RATIOS,
+    paper_beta,
+)
+from semiprune_core.settings import Settings
+
+KIND = "search"
+RANDOM = "random"
+CUTOFF_STEP = 0.1
+CHEAP_SHARE = 2
+"""A cheap search trains for the n-th part of the epochs."""
+FEWEST_EPOCHS = 3
+CONFIDENCE = 0.95
+"""Of the interval of a difference, all values of a ratio together."""
+PAPER = "paper:"
+COLUMNS = ("method", "pruning_ratio", "seed", "knob", "value", "n_epochs", "n_train", "n_test", "n_correct", "accuracy")
+KNOB_WORDS = {"cutoff": "cutoff", "c_d": "c_D"}
+
+
+def searched_knob(method: str) -> str | None:
+    """The knob of ``method`` that a search is about; None where there is none.
+
+    >>> [searched_knob(method) for method in ("semi_aum_cutoff", "semi_dual_beta", "elfs", "random")]
+    ['cutoff', 'c_d', 'cutoff', None]
+    """
+    if method not in METHODS or METHODS[method].labels_from not in ("pseudo", "clusters"):
+        return None
+    return {"cutoff": "cutoff", "beta": "c_d"}.get(METHODS[method].selector)
+
+
+def searchable_methods() -> list[str]:
+    return [name for name in METHODS if searched_knob(name)]
+
+
+def starts() -> list[str]:
+    """The paper's data sets whose values a search may start from."""
+    return [f"{PAPER}{name}" for name in PAPER_BETA]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings(Settings):
+    """What a search is given. ``training`` is what differs from the preset, ``scores`` the artifact it chooses by:
+    the project's scores, or the evidence of a baseline.
+
+    ``cheap`` trains for half of the epochs, which speaks a little for easy images; small coresets are trained longer.
+    ``start`` such as ``paper:cifar10`` tries the paper's value of that data set and its neighbours alone.
+    """
+
+    method: str = "semi_aum_cutoff"
+    ratios: tuple[float, ...] = PAPER_RATIOS
+    seeds: tuple[int, ...] = (0, 1)
+    preset: str = "quick"
+    training: dict[str, Any] = field(default_factory=dict)
+    cheap: bool = True
+    start: str | None = None
+    validation: float = 0.1
+    split_seed: int = 0
+    scores: str = ""
+
+    def check(self) -> None:
+        if searched_knob(self.method) is None:
+            if self.method not in METHODS:
+                METHODS[self.method]  # raises, with the known names
+            raise InvalidSettingError(
+                f"{METHODS.title(self.method)} has nothing to search for. Choose one of "
+                f"{', '.join(searchable_methods())}."
+            )
+        if not self.ratios or len(set(self.ratios)) != len(self.ratios):
+            raise InvalidSettingError(f"ratios must be one or more different numbers, got {list(self.ratios)}.")
+        for ratio in self.ratios:
+            check_range("ratio", ratio, low=0, high=1, low_open=True, high_open=True)
+        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
+            raise InvalidSettingError(f"seeds must be one or more different numbers, got {list(self.seeds)}.")
+        check_range("validation", self.validation, low=0, high=0.5, low_open=True)
+        if self.start is not None:
+            if not self.start.startswith(PAPER):
+                raise InvalidSettingError(f"start must be {PAPER}DATASET, such as {PAPER}cifar10; got '{self.start}'.")
+            paper_beta(self.start.removeprefix(PAPER))  # raises, with the known names
+        self.supervised()
+
+    def supervised(self) -> SupervisedSettings:
+        """How every trial is trained, but for the batch of small coresets."""
+        full = supervised_preset(self.preset, **self.training)
+        return full.replace(epochs=max(FEWEST_EPOCHS, full.epochs // CHEAP_SHARE)) if self.cheap else full
+
+    @property
+    def knob(self) -> str:
+        return str(searched_knob(self.method))
+
+    @property
+    def paper_set(self) -> str | None:
+        return self.start.removeprefix(PAPER) if self.start else None
+
+    @property
+    def in_words(self) -> str:
+        """How trials are trained, for people."""
+        training = self.supervised()
+        kind = "cheap search: half of the usual schedule" if self.cheap else "full schedule"
+        return f"{training.epochs_at(self.ratios)} epochs of {training.net} each ({kind})"
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best value at one ratio, and how it compares with Random; accuracies in [0, 1] on held-out pseudo-labels.
+
+    ``spread`` and ``random_spread`` are standard deviations over the seeds, 0 for one. ``difference`` is the mean over
+    the seeds of value minus Random, ``difference_half`` half its 95% interval, which holds for the best of the
+    ``n_tried`` values that were compared. ``verdict`` is "better" or "worse" beyond that interval, "unclear" within it,
+    and "unknown" for one seed, which has no interval.
+    """
+
+    pruning_ratio: float
+    knob: str
+    value: float
+    n_epochs: int | None
+    n_seeds: int
+    n_test: int
+    mean: float
+    spread: float
+    random_mean: float
+    random_spread: float
+    difference: float
+    difference_half: float | None
+    n_tried: int
+    verdict: str
+
+    @property
+    def knobs(self) -> dict[str, Any]:
+        """As fields of a ``CoresetRequest``."""
+        return {self.knob: self.value, **({} if self.n_epochs is None else {"n_epochs": self.n_epochs})}
+
+    @property
+    def value_words(self) -> str:
+        said = f"{KNOB_WORDS[self.knob]} {self.value:g}"
+        return said if self.n_epochs is None else f"{said}, T {self.n_epochs}"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict for people, differences in percentage points."""
+        side = "below" if self.difference < 0 else "above"
+        if self.difference_half is None:
+            size = f"{100 * abs(self.difference):.1f} points"
+            return f"{self.value_words} is {size} {side} Random; one seed cannot tell chance."
+        by = f"{100 * abs(self.difference):.1f} ± {100 * self.difference_half:.1f} points"
+        if self.verdict == "better":
+            return f"{self.value_words} beats Random by {by}."
+        if self.verdict == "worse":
+            return f"Random is better: even {self.value_words} is {by} below it."
+        tried = "the only value" if self.n_tried == 1 else f"the best of {self.n_tried}"
+        return (
+            f"{self.value_words}, {tried}, is {by} {side} Random: that may be chance, the interval contains zero. It "
+            "is the default, and Random may do as well."
+        )
+
+
+def best_values(table: pd.DataFrame, n_epochs: int | None) -> list[Best]:
+    """The best value of every ratio in a complete ``table``, ratios rising; of equal means the smaller value.
+
+    Where T was sought its trials count among the values that were tried.
+    """
+    found = []
+    length = n_epochs or 0
+    for ratio, rows in table[table["method"] != RANDOM].groupby("pruning_ratio"):
+        by_random = table[(table["method"] == RANDOM) & (table["pruning_ratio"] == ratio)].set_index("seed")["accuracy"]
+        tried = rows.pivot_table(index=["n_epochs", "value"], columns="seed", values="accuracy").dropna()
+        if by_random.empty or length not in tried.index.get_level_values("n_epochs"):
+            continue
+        by_random = by_random.reindex(tried.columns)
+        by_value = tried.loc[length]
+        value = float(by_value.mean(axis=1).idxmax())
+        difference = float((by_value.loc[value] - by_random).mean())
+        n_test = int(rows["n_test"].iloc[0])
+        half = _half_of_best(tried.to_numpy(), by_random.to_numpy(), resolution=1 / n_test)
+        found.append(
+            Best(
+                pruning_ratio=float(ratio),
+                knob=str(rows["knob"].iloc[0]),
+                value=value,
+                n_epochs=n_epochs,
+                n_seeds=by_value.shape[1],
+                n_test=n_test,
+                mean=float(by_value.loc[value].mean()),
+                spread=deviation(by_value.loc[value]),
+                random_mean=float(by_random.mean()),
+                random_spread=deviation(by_random),
+                difference=difference,
+                difference_half=half,
+                n_tried=len(tried),
+                verdict=_verdict(difference, half),
+            )
+        )
+    return found
+
+
+def deviation(values: pd.Series) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
+
+def _half_of_best(tried: FloatArray, by_random: FloatArray, *, resolution: float) -> float | None:
+    """Half the interval of the best value's mean difference to Random; None for one seed.
+
+    ``tried`` (values, seeds) and ``by_random`` (seeds,) are accuracies, measured in steps of ``resolution``. Student's
+    interval with the pooled deviation of the differences, Bonferroni's correction for picking the best. All differences
+    share Random's few trainings, which by luck may waver little: the deviation is not taken for less than that of two
+    trainings that waver like all others here, once what is common to a seed is taken out.
+    """
+    n_values, n_seeds = tried.shape
+    if n_seeds < 2:
+        return None
+    freedom = n_values * (n_seeds - 1)
+    differences = (tried - by_random).var(axis=1, ddof=1).mean()
+    every = np.vstack([tried, by_random])
+    left = every - every.mean(axis=1, keepdims=True) - every.mean(axis=0) + every.mean()
+    deviation = max(math.sqrt(max(differences, 2 * (left**2).sum() / freedom)), resolution)
+    return float(stats.t.ppf(1 - (1 - CONFIDENCE) / (2 * n_values), freedom) * deviation / math.sqrt(n_seeds))
+
+
+def _verdict(difference: float, half: float | None) -> str:
+    if half is None:
+        return "unknown"
+    return "better" if difference > half else "worse" if difference < -half else "unclear"
+
+
+@dataclass(frozen=True, eq=False)
+class SearchRun:
+    """A finished search."""
+
+    artifact: Artifact
+
+    @property
+    def settings(self) -> SearchSettings:
+        return SearchSettings.from_json(self.artifact.settings)
+
+    @property
+    def best(self) -> list[Best]:
+        """As it was kept; a search from before intervals is judged anew by its trials."""
+        kept = self.artifact.facts["best"]
+        if any("difference_half" not in values for values in kept):
+            return best_values(self.trials(), kept[0]["n_epochs"])
+        return [Best(**values) for values in kept]
+
+    def trials(self) -> pd.DataFrame:
+        return pd.read_parquet(self.artifact.path("trials.parquet"))
+
+
+def write_search(folder: Path, table: pd.DataFrame, best: list[Best]) -> dict[str, Any]:
+    """Write the files of a ``search`` artifact; returns its facts."""
+    table.to_parquet(folder / "trials.parquet", index=False)
+    return {"best": [dataclasses.asdict(one) for one in best], "n_trials": len(table)}

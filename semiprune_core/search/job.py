@@ -1,0 +1,163 @@
+"""The job kind ``search``: train on coresets of 90% of the pseudo-labeled pool, compare on the other 10%."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from semiprune_core.dynamics.scoring import rescored, trajectories_of
+from semiprune_core.errors import ConflictError
+from semiprune_core.jobs import JOB_KINDS, JobContext
+from semiprune_core.learning.device import choose_device
+from semiprune_core.methods import METHODS, select_coreset
+from semiprune_core.project.artifacts import Artifact
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
+from semiprune_core.records import Evidence, IntArray
+from semiprune_core.results import PseudoRun, made_from
+from semiprune_core.results.evidence import EvidenceRun, evidence_of
+from semiprune_core.results.score_source import Scored, labels_behind, opened_scored, settings_of
+from semiprune_core.results.search import KIND, KNOB_WORDS, SearchSettings, best_values, write_search
+from semiprune_core.scores import ScoreSettings
+from semiprune_core.search.curves import trial_table
+from semiprune_core.search.grid import Grid, best_epochs, grid_of
+from semiprune_core.selection.options import take_evidence
+from semiprune_core.training import check_pool
+from semiprune_core.trials import BOOK, Trial, TrialBook, hold_out
+from semiprune_core.trials.run import Workbench
+
+
+@JOB_KINDS.register(KIND, title="Search")
+def run(context: JobContext) -> dict[str, Any]:
+    settings = SearchSettings.from_json(context.settings)
+    project, pool = context.project, context.project.pool()
+    known = _finished(context)
+    if known is not None:
+        return _result(known)
+    check_pool(pool, context.pins["pool"])
+    scored = opened_scored(project, settings.scores)
+    if scored.artifact.hash != context.pins["scores"]:
+        raise ConflictError(
+            f"{scored.artifact.id} is not what it was when this search was queued. Start a new one.",
+            code="PINS_CHANGED",
+        )
+    grid, book = grid_of(settings, scored), TrialBook(context.folder / BOOK)
+    compared_mask = hold_out(np.arange(len(pool)), pool.duplicate_of, settings.validation, settings.split_seed)
+    chosen_from = np.flatnonzero(~compared_mask)
+    bench = _workbench(context, settings, grid, scored, pool, compared_mask, book)
+    choice = Choice(project, scored, pool, chosen_from)
+    _run_all(bench, choice, grid.epoch_trials(), settings)
+    n_epochs = best_epochs(trial_table(book), grid)
+    if grid.finds_epochs:
+        context.log.info("T = %s, the best at ratio 0.3.", n_epochs)
+    _run_all(bench, choice, grid.value_trials(n_epochs), settings)
+    table = trial_table(book)
+    with project.draft(
+        KIND,
+        settings=settings.to_json(),
+        inputs={**scored.artifact.inputs, "scores": scored.artifact.hash},
+        seed=settings.split_seed,
+    ) as draft:
+        draft.device = context.device
+        draft.facts.update(write_search(draft.folder, table, best_values(table, n_epochs)))
+        draft.facts.update(
+            run=context.job.id,
+            score_settings=settings_of(scored).to_json(),
+            n_epochs=n_epochs,
+            n_compared=int(compared_mask.sum()),
+            n_chosen_from=len(chosen_from),
+            epochs=settings.supervised().epochs,
+            cheap=settings.cheap,
+            minutes=round(sum(result["seconds"] for _, result in book) / 60, 2),
+        )
+    found = _finished(context)
+    assert found is not None
+    return _result(found)
+
+
+def _finished(context: JobContext) -> Artifact | None:
+    """What an earlier attempt of this job had already completed."""
+    found = context.project.artifacts(KIND)
+    return next((artifact for artifact in found if artifact.facts.get("run") == context.job.id), None)
+
+
+def _result(artifact: Artifact) -> dict[str, Any]:
+    return {"artifact": artifact.id, "method": artifact.settings["method"], "best": artifact.facts["best"]}
+
+
+def _workbench(
+    context: JobContext,
+    settings: SearchSettings,
+    grid: Grid,
+    scored: Scored,
+    pool: Pool,
+    compared_mask: np.ndarray,
+    book: TrialBook,
+) -> Workbench:
+    images = pool.images()
+    labels, n_classes = labels_behind(context.project, scored)
+    trials, training = grid.trials(), settings.supervised()
+    n_left = int((~compared_mask).sum())
+    return Workbench(
+        images=images,
+        labels=labels,
+        test_images=images[compared_mask],
+        test_labels=labels[compared_mask],
+        n_classes=n_classes,
+        training=training,
+        book=book,
+        progress=context,
+        device=str(choose_device(context.device)),
+        n_trials=len(trials),
+        total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
+    )
+
+
+class Choice:
+    """Chooses the coresets of trials from the positions ``among``, by scores that are computed once per T."""
+
+    def __init__(self, project: Project, scored: Scored, pool: Pool, among: IntArray) -> None:
+        self.project, self.scored, self.pool, self.among = project, scored, pool, among
+        self.settings = settings_of(scored)
+        self._evidence: dict[ScoreSettings, Evidence] = {}
+
+    def __call__(self, trial: Trial) -> IntArray:
+        """Positions in the pool."""
+        settings = self.settings.replace(**trial.score_changes)
+        if settings not in self._evidence:
+            self._evidence[settings] = take_evidence(self._of(settings), self.among)
+        chosen = select_coreset(
+            self._evidence[settings],
+            trial.method,
+            pruning_ratio=trial.pruning_ratio,
+            seed=trial.seed,
+            **trial.knobs,
+        )
+        return self.among[chosen.indices]
+
+    def _of(self, settings: ScoreSettings) -> Evidence:
+        if isinstance(self.scored, EvidenceRun):  # of a baseline by cutoffs alone: no T
+            return self.scored.evidence(self.pool)
+        table = self.scored.table()
+        if settings != table.settings:
+            table = rescored(table, trajectories_of(self.project, self.scored), settings, self.scored.n_epochs)
+        pseudo = PseudoRun(made_from(self.project, self.scored.artifact, "pseudo"))
+        return evidence_of(table, pseudo, self.pool)
+
+
+def _run_all(bench: Workbench, choice: Choice, trials: Sequence[Trial], settings: SearchSettings) -> None:
+    for trial in trials:
+        bench.run(trial, choice, words=_words(trial, settings))
+
+
+def _words(trial: Trial, settings: SearchSettings) -> str:
+    said = METHODS.title(trial.method)
+    for knob, value in trial.knobs.items():
+        said += f", {KNOB_WORDS.get(knob, knob)} {value:g}"
+    if trial.score_changes:
+        said += f", T {trial.score_changes['dual_epochs']}"
+    return (
+        f"{said}, ratio {trial.pruning_ratio:g}, seed {settings.seeds.index(trial.seed) + 1} of {len(settings.seeds)}"
+    )

@@ -1,0 +1,124 @@
+"""A search before it runs: its settings, how much it would do, and its way into the queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from semiprune_core import jobs
+from semiprune_core.errors import InvalidSettingError, MissingStepError
+from semiprune_core.learning import machine
+from semiprune_core.methods import METHODS
+from semiprune_core.project.workspace import Project
+from semiprune_core.records import coreset_size
+from semiprune_core.results import ScoreRun, TrajectoryRun, made_from
+from semiprune_core.results.score_source import Scored, labels_behind, opened_scored, scored_for
+from semiprune_core.results.search import KIND, SearchSettings
+from semiprune_core.search.grid import grid_of
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much a search would do: so many trials, training on so many images, every epoch counted."""
+
+    n_trials: int
+    n_images: int
+    seconds: float | None
+    """None where this machine's speed is not known yet."""
+
+
+def plan_search(project: Project, settings: SearchSettings, scored: Scored | None = None) -> Plan:
+    scored = scored or _opened(project, settings)
+    n_images = int(scored.artifact.facts["n_images"])
+    trials = grid_of(settings, scored).trials()
+    n_chosen_from = n_images - max(1, round(settings.validation * n_images))
+    training = settings.supervised()
+    total = sum(training.images_seen(n_chosen_from, trial.pruning_ratio) for trial in trials)
+    speed = _known_speed(project)
+    return Plan(len(trials), total, total / speed if speed else None)
+
+
+def _opened(project: Project, settings: SearchSettings) -> Scored:
+    return opened_scored(project, settings.scores) if settings.scores else scored_for(project, settings.method)
+
+
+def _known_speed(project: Project) -> float | None:
+    """Images per second of the last supervised training here."""
+    for kind in ("dynamics", KIND):
+        for job in jobs.list_jobs(project, kind):
+            speed = job.status().facts.get("images_per_s")
+            if speed:
+                return float(speed)
+    return None
+
+
+def search_settings(
+    project: Project,
+    *,
+    method: str = SearchSettings.method,
+    scored: Scored | None = None,
+    cheap: bool | None = None,
+    preset: str | None = None,
+    device: str = "auto",
+    **values: Any,
+) -> SearchSettings:
+    """Settings for what ``method`` chooses by. Without a preset it trains as the project's dynamics run did; cheap
+    unless on a GPU."""
+    scored = scored or scored_for(project, method)
+    training: dict[str, Any] = {}
+    if preset is None:
+        preset, training = _as_scored(project, scored)
+    if cheap is None:
+        cheap = machine.places(device) == "cpu"
+    training |= values.pop("training", {})
+    return SearchSettings(
+        method=method, preset=preset, training=training, cheap=cheap, scores=scored.artifact.id, **values
+    )
+
+
+def _as_scored(project: Project, scored: Scored) -> tuple[str, dict[str, Any]]:
+    """Preset and changes of the run behind the scores; those of a baseline are trained like the project's own."""
+    if isinstance(scored, ScoreRun):
+        said = TrajectoryRun(project.artifact(scored.trajectory_ids[0])).artifact.settings
+    else:
+        own = project.latest("trajectory")
+        said = {} if own is None else own.settings
+    return said.get("preset", "quick"), dict(said.get("training", {}))
+
+
+def submit_search(
+    project: Project,
+    settings: SearchSettings | None = None,
+    *,
+    device: str = "auto",
+    immediate: bool = False,
+    **values: Any,
+) -> jobs.Job:
+    """Queue a search; the job pins what it chooses by, the pseudo-labels and the pool by content hash.
+
+    ``values`` are those of :func:`search_settings`, where no ``settings`` are given.
+    """
+    settings = settings or search_settings(project, device=device, **values)
+    scored, pool = opened_scored(project, settings.scores), project.pool()
+    if pool.hash != scored.artifact.inputs["pool"]:
+        raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run first.")
+    _, n_classes = labels_behind(project, scored)
+    n_left = len(pool) - round(settings.validation * len(pool))
+    for ratio in settings.ratios:
+        if coreset_size(n_left, ratio) < n_classes:
+            raise InvalidSettingError(
+                f"Pruning ratio {ratio:g} leaves {coreset_size(n_left, ratio)} images for {n_classes} classes. "
+                "Search at smaller ratios."
+            )
+    pins = {"scores": scored.artifact.hash, "pool": pool.hash}
+    if isinstance(scored, ScoreRun):
+        pins["pseudo"] = made_from(project, scored.artifact, "pseudo").hash
+    return jobs.submit(
+        project,
+        KIND,
+        settings.to_json(),
+        title=f"Search for {METHODS.title(settings.method)}",
+        device=machine.places(device),
+        pins=pins,
+        immediate=immediate,
+    )

@@ -1,0 +1,124 @@
+"""What a training run would learn from: the labels laid on the pool, and whether both are fit for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from semiprune_core import files
+from semiprune_core.errors import InvalidDataError, SemiPruneError, WorkspaceError
+from semiprune_core.labeling import open_store
+from semiprune_core.labeling.drawing import FEW_LABELS
+from semiprune_core.labeling.snapshot import LabelsSnapshot
+from semiprune_core.learning.labels import check_labels
+from semiprune_core.learning.quality import held_out_count
+from semiprune_core.learning.settings import SSLSettings
+from semiprune_core.project.pool import Pool
+from semiprune_core.project.workspace import Project
+from semiprune_core.records import UNLABELED, BoolArray, IntArray
+
+HASHED_BYTES = 2 << 30
+"""Training caches up to this size are checked by content before a run, larger ones by their size alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class PoolLabels:
+    """A label snapshot laid on a pool, all (N,): ``human`` labels of every copy of a picture, -1 for none;
+    ``learned`` those of its first copy only, so that no held-out picture is trained on under another path;
+    ``measurable_mask`` the learned ones that were drawn uniformly and labeled without a suggestion.
+    """
+
+    human: IntArray
+    learned: IntArray
+    measurable_mask: BoolArray
+
+
+def labels_on_pool(snapshot: LabelsSnapshot, pool: Pool) -> PoolLabels:
+    human, uniform = snapshot.on_pool(pool.ids, pool.duplicate_of)
+    first = pool.duplicate_of == np.arange(len(pool))
+    return PoolLabels(human, np.where(first, human, UNLABELED), uniform & first & (human != UNLABELED))
+
+
+def reference_on(class_names: Sequence[str], pool: Pool) -> IntArray:
+    """(N,) the pool's reference labels as indices into ``class_names``; -1 where there is none of that name."""
+    number = {name: index for index, name in enumerate(class_names)}
+    codes = np.array([number.get(name, UNLABELED) for name in pool.class_names] + [UNLABELED])
+    return codes[pool.reference_labels]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """What a run that starts now would learn from. ``problem`` says why it cannot, None where it can."""
+
+    snapshot: LabelsSnapshot
+    n_images: int
+    per_class: dict[str, int]
+    n_measurable: int
+    n_reference: int
+    problem: str | None
+
+    @property
+    def n_labels(self) -> int:
+        """Labeled pictures; copies of one picture count once."""
+        return sum(self.per_class.values())
+
+    @property
+    def thin_classes(self) -> tuple[str, ...]:
+        """Classes with so few labels that little can be learned of them."""
+        return tuple(name for name, count in self.per_class.items() if 0 < count < FEW_LABELS)
+
+    def n_held_out(self, settings: SSLSettings) -> int:
+        """How many labels a run with these settings measures itself on."""
+        if settings.cross_fit > 1:
+            return self.n_measurable
+        return held_out_count(self.n_measurable, settings.held_out)
+
+
+def training_data(project: Project, pool: Pool | None = None) -> TrainingData:
+    pool = pool or project.pool()
+    snapshot = open_store(project).snapshot()
+    labels = labels_on_pool(snapshot, pool)
+    names = snapshot.class_names
+    known = labels.learned[labels.learned >= 0]
+    counts = np.bincount(known, minlength=len(names)).tolist()
+    problem = None
+    try:
+        check_labels(labels.learned, len(pool), names)
+    except SemiPruneError as error:
+        problem = str(error)
+    reference = reference_on(names, pool)
+    return TrainingData(
+        snapshot=snapshot,
+        n_images=len(pool),
+        per_class=dict(zip(names, counts)),
+        n_measurable=int(labels.measurable_mask.sum()),
+        n_reference=int(((reference >= 0) & (labels.human < 0)).sum()),
+        problem=problem,
+    )
+
+
+def check_pool(pool: Pool, pinned: str) -> None:
+    """Refuse a pool that is not the one the run was started on, or whose training cache is gone or changed."""
+    if pool.hash != pinned:
+        raise InvalidDataError(
+            "The pool changed since this run was started: images were added or removed. Start a new run.",
+            code="POOL_CHANGED",
+        )
+    for segment in pool.segments:
+        path, entry = segment.artifact.path("images.npy"), segment.artifact.manifest["files"]["images.npy"]
+        if not path.is_file():
+            raise WorkspaceError(
+                f"The training cache {path} is missing. Restore it from a backup, or import the pool anew.",
+                code="CACHE_MISSING",
+            )
+        same = path.stat().st_size == entry["bytes"]
+        if same and entry["bytes"] <= HASHED_BYTES:
+            same = files.sha256_file(path) == entry["sha256"]
+        if not same:
+            raise WorkspaceError(
+                f"The training cache {path} was changed since the import. "
+                "Restore it from a backup, or import the pool anew.",
+                code="CACHE_CHANGED",
+            )

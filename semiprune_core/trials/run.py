@@ -1,0 +1,199 @@
+"""One trial: train a net from scratch on a coreset and test it once, after the last epoch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from semiprune_core import files
+from semiprune_core.errors import InvalidDataError
+from semiprune_core.learning.settings import SupervisedSettings
+from semiprune_core.learning.supervised_run import train_supervised
+from semiprune_core.learning.trainer import digest
+from semiprune_core.progress import Progress
+from semiprune_core.records import IntArray
+from semiprune_core.trials.book import Trial, TrialBook
+
+FEWEST_TRAINED = 2
+TOLD = ("loss", "images_per_s")
+"""What is passed on of the reports of a single training."""
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """``n_correct`` of ``n_test`` test images were right after the last epoch on ``n_train`` images."""
+
+    n_correct: int
+    n_test: int
+    n_train: int
+    seconds: float
+
+    @property
+    def accuracy(self) -> float:
+        return self.n_correct / self.n_test
+
+
+def train_trial(
+    images: np.ndarray,
+    labels: IntArray,
+    test_images: np.ndarray,
+    test_labels: IntArray,
+    *,
+    n_classes: int,
+    settings: SupervisedSettings,
+    seed: int,
+    progress: Progress,
+    device: torch.device | str = "cpu",
+) -> TrialResult:
+    """Train on ``images`` (N, H, W[, C]) uint8 with ``labels`` (N,) and test on the others once, at the end.
+
+    Nothing is recorded and nothing saved: a trial that is stopped begins anew. Equal arrays, settings and seed give
+    the same numbers on a CPU; equally many images and the same seed start from the same weights and take the same
+    places of their coreset into each batch.
+    """
+    if not len(test_images):
+        raise InvalidDataError("There is no image to test on. Import a test split, or hold some images out.")
+    started = time.monotonic()
+    result = train_supervised(
+        images,
+        labels,
+        n_classes=n_classes,
+        settings=settings,
+        seed=seed,
+        progress=progress,
+        device=device,
+        eval_images=test_images,
+        eval_labels=test_labels,
+    )
+    assert result.accuracy is not None  # there are test images
+    return TrialResult(result.accuracy.right, result.accuracy.n, len(images), time.monotonic() - started)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The progress of one trial as a part of all: units are images trained on."""
+
+    whole: Progress
+    before: int
+    cost: int
+    total: int
+    facts: Mapping[str, Any]
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        told = {name: facts[name] for name in TOLD if name in facts}
+        self.whole.report(self.before + self.cost * done // total, self.total, **self.facts, **told)
+
+    def should_stop(self) -> bool:
+        return self.whole.should_stop()
+
+
+@dataclass
+class Workbench:
+    """What all trials of a job share: the images (N, ...) with their labels, the test, the training, the book.
+
+    ``total`` is the number of images that all planned trials train on, every epoch counted: the job's progress is
+    measured in these, as a trial on a tenth of the pool takes a tenth of the time. ``earlier`` are results of the same
+    images, labels, test and device that other jobs had, by their mark.
+    """
+
+    images: np.ndarray
+    labels: IntArray
+    test_images: np.ndarray
+    test_labels: IntArray
+    n_classes: int
+    training: SupervisedSettings
+    book: TrialBook
+    progress: Progress
+    device: str
+    n_trials: int
+    total: int
+    done: int = 0
+    earlier: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    _finished: set[str] = field(default_factory=set)
+    _marks: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._marks = by_mark(result for _, result in self.book)
+
+    def run(self, trial: Trial, choose: Callable[[Trial], IntArray], *, words: str, note: str = "") -> dict[str, Any]:
+        """The result of ``trial``: from the book, or trained now on the positions that ``choose`` gives for it.
+
+        The same images with the same seed and settings give the same result, so they are trained on once.
+        ``words`` say for people which trial it is.
+        """
+        facts = {"trials_done": len(self._finished), "trials_total": self.n_trials, "trial": words, "unit": "images"}
+        self.progress.report(min(self.done, self.total), self.total, **facts)
+        training = self.training.for_coreset(trial.pruning_ratio)
+        if trial not in self.book:
+            idx = np.sort(choose(trial))  # the set decides, not the order of choice
+            self.book.add(trial, self._result(trial, idx, training, note, facts))
+        result = self.book[trial]
+        if trial.key not in self._finished:
+            self._finished.add(trial.key)
+            self.done += result["n_train"] * training.epochs
+        facts["trials_done"] = len(self._finished)
+        self.progress.report(min(self.done, self.total), self.total, **facts)
+        return result
+
+    def _result(
+        self, trial: Trial, idx: IntArray, training: SupervisedSettings, note: str, facts: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        mark = _mark(idx, trial.seed, training)
+        if mark in self._marks:
+            said = " ".join(part for part in (note, "Same images as another trial; trained once.") if part)
+            return {**self._marks[mark], "note": said, "seconds": 0.0}
+        if mark in self.earlier:
+            taken_over = {**self.earlier[mark], "note": note}
+            self._marks[mark] = taken_over
+            return taken_over
+        if len(idx) < FEWEST_TRAINED:
+            raise InvalidDataError(
+                f"Pruning ratio {trial.pruning_ratio:g} leaves {len(idx)} of {len(self.images)} images to train on. "
+                "Choose a smaller one."
+            )
+        found = train_trial(
+            self.images if len(idx) == len(self.images) else self.images[idx],
+            self.labels[idx],
+            self.test_images,
+            self.test_labels,
+            n_classes=self.n_classes,
+            settings=training,
+            seed=trial.seed,
+            progress=_Part(self.progress, self.done, len(idx) * training.epochs, self.total, facts),
+            device=self.device,
+        )
+        result = {
+            "n_train": found.n_train,
+            "n_test": found.n_test,
+            "n_correct": found.n_correct,
+            "seconds": round(found.seconds, 3),
+            "mark": mark,
+            "note": note,
+        }
+        self._marks[mark] = result
+        return result
+
+
+def by_mark(results: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """One result for each training: that of the trial that really trained, which took the longest.
+
+    >>> by_mark([{"mark": "a", "seconds": 9.0}, {"mark": "a", "seconds": 0.0}])
+    {'a': {'mark': 'a', 'seconds': 9.0}}
+    """
+    found: dict[str, Mapping[str, Any]] = {}
+    for result in results:
+        known = found.setdefault(str(result["mark"]), result)
+        if result["seconds"] > known["seconds"]:
+            found[str(result["mark"])] = result
+    return found
+
+
+def _mark(idx: IntArray, seed: int, training: SupervisedSettings) -> str:
+    """Which training this is: which images, which seed, which settings."""
+    images = digest(idx.astype(np.int64))
+    return files.sha256_json({"images": images, "seed": seed, "training": training.to_json()})

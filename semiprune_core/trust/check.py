@@ -1,0 +1,171 @@
+"""The trust check before pruning: green, amber or red, each with its reasons.
+
+The thresholds, and why they stand where they do:
+
+    accuracy, lower end of its 95% interval   below 0.50 red, below 0.75 amber. The paper prunes well with pseudo-labels
+                                              of 58 to 65% (its corrupted sets); below half, most labels are wrong and a
+                                              score of "how hard is this label to learn" mostly finds wrong labels.
+    a class without any pseudo-label          red: it would be pruned away whole.
+    a class with fewer than 4 human labels    amber: what the model says of it rests on almost nothing.
+    a class's own accuracy surely below 0.50  amber: the upper end of its interval is below one half.
+    a class that got too many or too few      amber: more than chance explains (see ``quality_report.class_rows``).
+    calibration, expected error above 0.10    amber: the confidence cannot be taken at its word.
+    agreement between seeds                   below 0.60 red, below 0.80 amber. Only runs that differ in nothing but the
+                                              seed count: one on fewer labels or by another algorithm should differ.
+    agreement of the scores between seeds     rank correlation below 0.70 amber: the coreset would be another one.
+    no held-out labels                        amber: nothing measures the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from semiprune_core.labeling.drawing import FEW_LABELS
+from semiprune_core.project.workspace import Project
+from semiprune_core.results import PseudoRun
+from semiprune_core.trust.quality_report import Report, agreement
+
+Level = Literal["green", "amber", "red"]
+ORDER: tuple[Level, ...] = ("green", "amber", "red")
+RED_ACCURACY, AMBER_ACCURACY = 0.50, 0.75
+RED_AGREEMENT, AMBER_AGREEMENT = 0.60, 0.80
+AMBER_RANKS = 0.70
+AMBER_ECE = 0.10
+RANKED = {"aum": "AUM", "dual": "DUAL"}
+"""The scores that choose coresets."""
+SAFER = "Random selection is safer here"
+
+
+@dataclass(frozen=True)
+class Reason:
+    level: Level
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The worst level of the reasons; ``verdict`` is the sentence to show first."""
+
+    level: Level
+    verdict: str
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class Stability:
+    """What another seed changes: ``agreements`` with runs that differ in the seed only, one share each; ``ranks`` the
+    rank correlation between the seeds of the dynamics run, by score.
+    """
+
+    agreements: tuple[float, ...] = ()
+    ranks: Mapping[str, float] | None = None
+
+
+def seed_twins(run: PseudoRun, others: Sequence[PseudoRun]) -> list[PseudoRun]:
+    """The runs on the same pool and labels with the same settings and another seed."""
+
+    def told(one: PseudoRun) -> tuple[object, ...]:
+        settings = {name: value for name, value in one.artifact.settings.items() if name != "seed"}
+        return settings, dict(one.artifact.inputs)
+
+    def seed(one: PseudoRun) -> object:
+        return one.artifact.manifest["seed"]
+
+    return [one for one in others if told(one) == told(run) and seed(one) != seed(run)]
+
+
+def stability_of(project: Project, run: PseudoRun, others: Sequence[PseudoRun]) -> Stability:
+    """What is known about seeds: from the run's twins, and from the newest scores that stand on it."""
+    scores = [one for one in project.artifacts("scores") if one.inputs.get("pseudo") == run.artifact.hash]
+    ranks = scores[-1].facts.get("stability") if scores else None
+    return Stability(tuple(agreement(run, twin) for twin in seed_twins(run, others)), ranks)
+
+
+def judge(report: Report, stability: Stability | None = None) -> Trust:
+    """May one prune with these pseudo-labels?"""
+    known = stability or Stability()
+    reasons = [*_accuracy(report), *_classes(report), *_calibration(report), *_agreement(known), *_ranks(known)]
+    level = max((reason.level for reason in reasons), key=ORDER.index, default="green")
+    worst = [reason.sentence for reason in reasons if reason.level == level]
+    verdict = {
+        "green": "These pseudo-labels can be pruned with.",
+        "amber": "Prune with care: see what is marked below, or label more first.",
+        "red": f"{SAFER}: {worst[0][0].lower()}{worst[0][1:]}" if worst else "",
+    }[level]
+    return Trust(level, verdict, tuple(sorted(reasons, key=lambda reason: -ORDER.index(reason.level))))
+
+
+def _accuracy(report: Report) -> list[Reason]:
+    if report.held_out is None:
+        return [
+            Reason("amber", "No labels were held out, so nothing measures the pseudo-labels. Hold some out and train.")
+        ]
+    share = report.held_out.accuracy
+    said = f"Held-out accuracy is {share.value:.0%}, {share.low:.0%} to {share.high:.0%} with n = {share.n}"
+    if share.low < RED_ACCURACY:
+        return [Reason("red", f"{said}: half of the labels or more may be wrong.")]
+    if share.low < AMBER_ACCURACY:
+        return [Reason("amber", f"{said}: up to {1 - share.low:.0%} of the labels may be wrong.")]
+    return [Reason("green", f"{said}.")]
+
+
+def _classes(report: Report) -> list[Reason]:
+    found = []
+    if empty := [row.name for row in report.classes if row.verdict == "none"]:
+        found.append(Reason("red", f"{_named(empty)} got no pseudo-label at all and would be pruned away whole."))
+    if thin := [row.name for row in report.classes if row.n_human < FEW_LABELS]:
+        found.append(Reason("amber", f"{_named(thin)} has fewer than {FEW_LABELS} human labels. Label more of it."))
+    odd = {word: [row.name for row in report.classes if row.verdict == word] for word in ("too many", "too few")}
+    found += [
+        Reason("amber", f"{_named(names)} got {word} images, more than chance explains.")
+        for word, names in odd.items()
+        if names
+    ]
+    if report.held_out is not None:
+        shares = zip(report.class_names, report.held_out.per_class, strict=True)
+        if weak := [name for name, share in shares if share is not None and share.high < RED_ACCURACY]:
+            found.append(Reason("amber", f"{_named(weak)} is wrong more often than right."))
+    return found or [Reason("green", "Every class has human labels and a plausible share of the pseudo-labels.")]
+
+
+def _calibration(report: Report) -> list[Reason]:
+    held = report.held_out
+    if held is None:
+        return []
+    if held.ece > AMBER_ECE:
+        how = "surer than it is right" if held.gap > 0 else "right more often than it says"
+        return [Reason("amber", f"Confidence is off by {held.ece:.0%} on average; the model is {how}.")]
+    return [Reason("green", f"Confidence can be taken at its word (off by {held.ece:.0%} on average).")]
+
+
+def _agreement(stability: Stability) -> list[Reason]:
+    if not stability.agreements:
+        return [Reason("green", "No other seed was tried, so it is not known how much the labels depend on it.")]
+    least = min(stability.agreements)
+    said = f"A run with another seed agrees on {least:.0%} of the images"
+    if len(stability.agreements) > 1:
+        said = f"Runs with {len(stability.agreements)} other seeds agree on at least {least:.0%} of the images"
+    if least < RED_AGREEMENT:
+        return [Reason("red", f"{said}: another seed would give another coreset.")]
+    if least < AMBER_AGREEMENT:
+        return [Reason("amber", f"{said}; what they disagree on can be reviewed first.")]
+    return [Reason("green", f"{said}.")]
+
+
+def _ranks(stability: Stability) -> list[Reason]:
+    known = {title: stability.ranks[name] for name, title in RANKED.items() if name in (stability.ranks or {})}
+    if not known:
+        return []
+    told = ", ".join(f"{title} {value:.2f}" for title, value in known.items())
+    if min(known.values()) < AMBER_RANKS:
+        words = "Scores depend on the seed of the dynamics run"
+        return [Reason("amber", f"{words} (rank correlation {told}). Average more runs on the Scores page.")]
+    return [Reason("green", f"Scores hardly depend on the seed of the dynamics run (rank correlation {told}).")]
+
+
+def _named(names: Sequence[str]) -> str:
+    """At most three names, and how many more."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"Class {names[0]}" if len(names) == 1 else f"Classes {', '.join(names[:3])}{more}: each"
