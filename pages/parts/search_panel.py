@@ -16,7 +16,7 @@ from semiprune_core.jobs import Job, JobStatus, list_jobs, states
 from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.project.workspace import Project
 from semiprune_core.results import ScoreRun
-from semiprune_core.results.score_source import Scored, has_own_evidence
+from semiprune_core.results.score_source import ScoreSource, has_own_evidence
 from semiprune_core.results.search import Best, SearchRun, SearchSettings
 from semiprune_core.selection.defaults import PAPER_RATIOS
 
@@ -51,11 +51,11 @@ def draw(project: Project, scores: ScoreRun) -> None:
         _results(project, scores)
 
 
-def _at_hand(project: Project, scores: ScoreRun) -> dict[str, Scored]:
+def _at_hand(project: Project, scores: ScoreRun) -> dict[str, ScoreSource]:
     """The methods that can be searched, with what they choose by: these scores, or evidence that was made."""
     known, made = {*scores.names, "mean_prob"}, evidence_at_hand(project)
     own = [name for name in search.searchable_methods() if not has_own_evidence(name)]
-    found: dict[str, Scored] = {name: scores for name in own if known.issuperset(needs_of(name))}
+    found: dict[str, ScoreSource] = {name: scores for name in own if known.issuperset(needs_of(name))}
     return found | {name: made[name] for name in search.searchable_methods() if name in made}
 
 
@@ -98,7 +98,7 @@ def _form(project: Project, scores: ScoreRun) -> None:
     try:
         settings = search.search_settings(
             project,
-            scored=at_hand[method],
+            source=at_hand[method],
             method=method,
             ratios=tuple(sorted(ratios)),
             seeds=tuple(range(int(seeds))),
@@ -196,8 +196,8 @@ def _picture(table: pd.DataFrame, settings: SearchSettings, *, key: str) -> None
 
 def _results(project: Project, scores: ScoreRun) -> None:
     """The newest result of each method that holds for what it chooses by now."""
-    for method, scored in _at_hand(project, scores).items():
-        found = searches_of(project, scored, method)
+    for method, source in _at_hand(project, scores).items():
+        found = searches_of(project, source, method)
         if found:
             _result(found[0])
 

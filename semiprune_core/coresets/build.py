@@ -28,7 +28,7 @@ from semiprune_core.results import (
     write_coreset,
 )
 from semiprune_core.results.evidence import EvidenceRun, evidence_of
-from semiprune_core.results.score_source import Scored, has_own_evidence
+from semiprune_core.results.score_source import ScoreSource, has_own_evidence
 from semiprune_core.selection import AIMS, SELECTORS, Basis, default_knobs, knob_defaults
 from semiprune_core.settings import Settings
 
@@ -100,11 +100,11 @@ class CoresetRequest(Settings):
         return tuple(name for name in knob_defaults(SELECTORS[self.selector]) if name in KNOBS and name not in fixed)
 
 
-def with_searched(project: Project, request: CoresetRequest, scored: Scored | None = None) -> CoresetRequest:
+def with_searched(project: Project, request: CoresetRequest, source: ScoreSource | None = None) -> CoresetRequest:
     """The request with the knobs that a search found for its ratio and what is chosen by, where a person set none."""
     if any(getattr(request, name) is not None for name in SEARCHED):
         return request
-    known = searched_knobs(project, request.method, request.pruning_ratio, scored)
+    known = searched_knobs(project, request.method, request.pruning_ratio, source)
     return request if known is None else request.replace(**known)
 
 

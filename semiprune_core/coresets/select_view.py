@@ -101,7 +101,7 @@ class Preview:
         return error.low is not None and error.everywhere is not None and error.low > error.everywhere
 
 
-def scored_for(view: ScoreView, request: CoresetRequest) -> ScoreTable:
+def score_table_for(view: ScoreView, request: CoresetRequest) -> ScoreTable:
     """The view's scores, anew where the request wants another T or gamma for them."""
     settings = view.table.settings.replace(**request.score_changes)
     return view.table if settings == view.table.settings else _rescored(view, settings)
@@ -146,7 +146,7 @@ def preview(
         values, basis = evidence.scores[score], kept.basis(view.basis)
         edges, place = bin_values(values)
     else:
-        table = scored_for(view, request)
+        table = score_table_for(view, request)
         evidence = _evidence(view, table.settings)
         values, basis = table[score], view.basis
         edges, place = view.bins(score) if table is view.table else _bins(view, table.settings, score)

@@ -9,7 +9,7 @@ from typing import Any
 from semiprune_core.methods import METHODS
 from semiprune_core.project.workspace import Project
 from semiprune_core.results.evidence import EvidenceRun
-from semiprune_core.results.score_source import Scored, scored_for
+from semiprune_core.results.score_source import ScoreSource, score_source_for
 from semiprune_core.results.search import KIND, Best, SearchRun, searched_knob
 from semiprune_core.scores import SCORES
 from semiprune_core.selection import Basis, Defaults, default_knobs
@@ -18,20 +18,20 @@ NEAR = 0.05
 """A value found at one ratio is used at ratios up to this far away."""
 
 
-def searches_of(project: Project, scored: Scored, method: str) -> list[SearchRun]:
+def searches_of(project: Project, source: ScoreSource, method: str) -> list[SearchRun]:
     """The searches of ``method`` whose results hold for what it chooses by, newest first.
 
     They hold for scores of the same trajectories and the same settings of the score; T is what a search finds itself.
     Those of a baseline hold for the very evidence they were made on.
     """
     mine = [one for one in reversed(project.artifacts(KIND)) if one.settings["method"] == method]
-    if isinstance(scored, EvidenceRun):
-        return [SearchRun(one) for one in mine if one.inputs["scores"] == scored.artifact.hash]
-    covered = _relevant(method, scored.artifact.settings)
+    if isinstance(source, EvidenceRun):
+        return [SearchRun(one) for one in mine if one.inputs["scores"] == source.artifact.hash]
+    covered = _relevant(method, source.artifact.settings)
     found = []
     for artifact in mine:
         made_of = {role: value for role, value in artifact.inputs.items() if role != "scores"}
-        same = made_of == dict(scored.artifact.inputs)
+        same = made_of == dict(source.artifact.inputs)
         if same and _relevant(method, artifact.facts["score_settings"]) == covered:
             found.append(SearchRun(artifact))
     return found
@@ -43,23 +43,25 @@ def _relevant(method: str, score_settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: score_settings[name] for name in sorted(fields - {"dual_epochs"})}
 
 
-def searched(project: Project, method: str, ratio: float, scored: Scored | None = None) -> Best | None:
+def searched(project: Project, method: str, ratio: float, source: ScoreSource | None = None) -> Best | None:
     """What the newest search found for ``method`` at this ratio, or near it; None where none did.
 
-    ``scored`` is what it is to choose by, where that is not what the project has now.
+    ``source`` is what it is to choose by, where that is not what the project has now.
     """
     if searched_knob(method) is None:
         return None
-    for run in searches_of(project, scored or scored_for(project, method), method):
+    for run in searches_of(project, source or score_source_for(project, method), method):
         near = [one for one in run.best if abs(one.pruning_ratio - ratio) <= NEAR + 1e-9]
         if near:
             return min(near, key=lambda one: abs(one.pruning_ratio - ratio))
     return None
 
 
-def searched_knobs(project: Project, method: str, ratio: float, scored: Scored | None = None) -> dict[str, Any] | None:
+def searched_knobs(
+    project: Project, method: str, ratio: float, source: ScoreSource | None = None
+) -> dict[str, Any] | None:
     """The knobs that a search found for ``method`` at or near ``ratio``, as fields of a ``CoresetRequest``."""
-    found = searched(project, method, ratio, scored)
+    found = searched(project, method, ratio, source)
     if found is None:
         return None
     known = found.knobs
@@ -68,15 +70,15 @@ def searched_knobs(project: Project, method: str, ratio: float, scored: Scored |
     return known
 
 
-def starting_knobs(project: Project, method: str, ratio: float, scored: Scored, basis: Basis) -> Defaults:
+def starting_knobs(project: Project, method: str, ratio: float, source: ScoreSource, basis: Basis) -> Defaults:
     """Where to start with ``method`` at this ratio, and why: what a search found, else the default for such a pool."""
-    found = searched(project, method, ratio, scored)
+    found = searched(project, method, ratio, source)
     if found is None:
         known = default_knobs(method, ratio, basis)
         why = f"{known.why} Not searched at this ratio." if searched_knob(method) else known.why
         return dataclasses.replace(known, why=why)
     seeds = f"{found.n_seeds} seeds" if found.n_seeds > 1 else "one seed"
     at = "" if found.pruning_ratio == ratio else f" at ratio {found.pruning_ratio:g}"
-    knobs = searched_knobs(project, method, ratio, scored) or {}
+    knobs = searched_knobs(project, method, ratio, source) or {}
     epochs = {"dual_epochs": knobs.pop("n_epochs")} if "n_epochs" in knobs else {}
     return Defaults(knobs, epochs, f"Searched{at}, {seeds}: {found.sentence}")

@@ -15,7 +15,7 @@ from semiprune_core.results.pseudo import PseudoRun
 from semiprune_core.results.scores import ScoreRun, latest_scores
 from semiprune_core.scores import ScoreSettings
 
-Scored = ScoreRun | EvidenceRun
+ScoreSource = ScoreRun | EvidenceRun
 
 
 def has_own_evidence(method: str) -> bool:
@@ -23,7 +23,7 @@ def has_own_evidence(method: str) -> bool:
     return method in METHODS and METHODS[method].evidence not in ("scores", "none")
 
 
-def scored_for(project: Project, method: str) -> Scored:
+def score_source_for(project: Project, method: str) -> ScoreSource:
     """What ``method`` chooses by now: the latest scores, or the newest evidence of a baseline for the present pool."""
     if not has_own_evidence(method):
         return latest_scores(project)
@@ -36,22 +36,22 @@ def scored_for(project: Project, method: str) -> Scored:
     return found
 
 
-def opened_scored(project: Project, artifact_id: str) -> Scored:
+def open_score_source(project: Project, artifact_id: str) -> ScoreSource:
     artifact = project.artifact(artifact_id)
     return EvidenceRun(artifact) if artifact.kind == EVIDENCE else ScoreRun(artifact)
 
 
-def settings_of(scored: Scored) -> ScoreSettings:
+def settings_of(source: ScoreSource) -> ScoreSettings:
     """How its scores were computed."""
-    own = scored.artifact.settings
-    return ScoreSettings.from_json(own if isinstance(scored, ScoreRun) else own.get("scores") or {})
+    own = source.artifact.settings
+    return ScoreSettings.from_json(own if isinstance(source, ScoreRun) else own.get("scores") or {})
 
 
-def labels_behind(project: Project, scored: Scored) -> tuple[IntArray, int]:
+def labels_behind(project: Project, source: ScoreSource) -> tuple[IntArray, int]:
     """(N,) the labels that the scores were made with, and how many classes (or clusters) there are."""
-    if isinstance(scored, ScoreRun):
-        pseudo = PseudoRun(made_from(project, scored.artifact, "pseudo"))
+    if isinstance(source, ScoreRun):
+        pseudo = PseudoRun(made_from(project, source.artifact, "pseudo"))
         return np.asarray(pseudo.labels().labels, dtype=np.int64), len(pseudo.class_names)
-    labels = scored.labels()
+    labels = source.labels()
     assert labels is not None  # only methods on labels are searched
     return labels.astype(np.int64), int(labels.max()) + 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from semiprune_core.results.score_source import Scored, settings_of
+from semiprune_core.results.score_source import ScoreSource, settings_of
 from semiprune_core.results.search import CUTOFF_STEP, RANDOM, SearchSettings
 from semiprune_core.selection.defaults import (
     Basis,
@@ -84,9 +84,9 @@ def make_grid(settings: SearchSettings, n_images: int, n_epochs: int, window: in
     if paper is None:
         first = default_knobs(settings.method, EPOCHS_RATIO, Basis(n_images, n_epochs)).selector.get("c_d", C_D_GRID[0])
         return Grid(settings, epoch_candidates(n_epochs, window), first, dict.fromkeys(settings.ratios, C_D_GRID))
-    scored, c_d = paper_beta(paper)
+    paper_epochs, c_d = paper_beta(paper)
     values = tuple(sorted({max(1.0, c_d - 1), c_d, c_d + 1}))
-    return Grid(settings, (max(window, min(scored, n_epochs)),), c_d, dict.fromkeys(settings.ratios, values))
+    return Grid(settings, (max(window, min(paper_epochs, n_epochs)),), c_d, dict.fromkeys(settings.ratios, values))
 
 
 def _cutoffs(ratio: float, paper: str | None) -> tuple[float, ...]:
@@ -110,10 +110,10 @@ def epoch_candidates(n_epochs: int, window: int) -> tuple[int, ...]:
     return tuple(sorted(value for value in thirds if value <= n_epochs)) or (n_epochs,)
 
 
-def grid_of(settings: SearchSettings, scored: Scored) -> Grid:
-    n_images, n_epochs = int(scored.artifact.facts["n_images"]), scored.n_epochs
+def grid_of(settings: SearchSettings, source: ScoreSource) -> Grid:
+    n_images, n_epochs = int(source.artifact.facts["n_images"]), source.n_epochs
     assert n_epochs is not None  # scores on labels come from a dynamics run
-    return make_grid(settings, n_images, n_epochs, settings_of(scored).window)
+    return make_grid(settings, n_images, n_epochs, settings_of(source).window)
 
 
 def best_epochs(table: pd.DataFrame, grid: Grid) -> int | None:

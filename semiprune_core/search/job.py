@@ -18,7 +18,7 @@ from semiprune_core.project.workspace import Project
 from semiprune_core.records import Evidence, IntArray
 from semiprune_core.results import PseudoRun, made_from
 from semiprune_core.results.evidence import EvidenceRun, evidence_of
-from semiprune_core.results.score_source import Scored, labels_behind, opened_scored, settings_of
+from semiprune_core.results.score_source import ScoreSource, labels_behind, open_score_source, settings_of
 from semiprune_core.results.search import KIND, KNOB_WORDS, SearchSettings, best_values, write_search
 from semiprune_core.scores import ScoreSettings
 from semiprune_core.search.curves import trial_table
@@ -37,17 +37,17 @@ def run(context: JobContext) -> dict[str, Any]:
     if known is not None:
         return _result(known)
     check_pool(pool, context.pins["pool"])
-    scored = opened_scored(project, settings.scores)
-    if scored.artifact.hash != context.pins["scores"]:
+    source = open_score_source(project, settings.scores)
+    if source.artifact.hash != context.pins["scores"]:
         raise ConflictError(
-            f"{scored.artifact.id} is not what it was when this search was queued. Start a new one.",
+            f"{source.artifact.id} is not what it was when this search was queued. Start a new one.",
             code="PINS_CHANGED",
         )
-    grid, book = grid_of(settings, scored), TrialBook(context.folder / BOOK)
+    grid, book = grid_of(settings, source), TrialBook(context.folder / BOOK)
     compared_mask = hold_out(np.arange(len(pool)), pool.duplicate_of, settings.validation, settings.split_seed)
     chosen_from = np.flatnonzero(~compared_mask)
-    bench = _workbench(context, settings, grid, scored, pool, compared_mask, book)
-    choice = Choice(project, scored, pool, chosen_from)
+    bench = _workbench(context, settings, grid, source, pool, compared_mask, book)
+    choice = Choice(project, source, pool, chosen_from)
     _run_all(bench, choice, grid.epoch_trials(), settings)
     n_epochs = best_epochs(trial_table(book), grid)
     if grid.finds_epochs:
@@ -57,14 +57,14 @@ def run(context: JobContext) -> dict[str, Any]:
     with project.draft(
         KIND,
         settings=settings.to_json(),
-        inputs={**scored.artifact.inputs, "scores": scored.artifact.hash},
+        inputs={**source.artifact.inputs, "scores": source.artifact.hash},
         seed=settings.split_seed,
     ) as draft:
         draft.device = context.device
         draft.facts.update(write_search(draft.folder, table, best_values(table, n_epochs)))
         draft.facts.update(
             run=context.job.id,
-            score_settings=settings_of(scored).to_json(),
+            score_settings=settings_of(source).to_json(),
             n_epochs=n_epochs,
             n_compared=int(compared_mask.sum()),
             n_chosen_from=len(chosen_from),
@@ -91,13 +91,13 @@ def _workbench(
     context: JobContext,
     settings: SearchSettings,
     grid: Grid,
-    scored: Scored,
+    source: ScoreSource,
     pool: Pool,
     compared_mask: np.ndarray,
     book: TrialBook,
 ) -> Workbench:
     images = pool.images()
-    labels, n_classes = labels_behind(context.project, scored)
+    labels, n_classes = labels_behind(context.project, source)
     trials, training = grid.trials(), settings.supervised()
     n_left = int((~compared_mask).sum())
     return Workbench(
@@ -118,9 +118,9 @@ def _workbench(
 class Choice:
     """Chooses the coresets of trials from the positions ``among``, by scores that are computed once per T."""
 
-    def __init__(self, project: Project, scored: Scored, pool: Pool, among: IntArray) -> None:
-        self.project, self.scored, self.pool, self.among = project, scored, pool, among
-        self.settings = settings_of(scored)
+    def __init__(self, project: Project, source: ScoreSource, pool: Pool, among: IntArray) -> None:
+        self.project, self.source, self.pool, self.among = project, source, pool, among
+        self.settings = settings_of(source)
         self._evidence: dict[ScoreSettings, Evidence] = {}
 
     def __call__(self, trial: Trial) -> IntArray:
@@ -138,12 +138,12 @@ class Choice:
         return self.among[chosen.indices]
 
     def _of(self, settings: ScoreSettings) -> Evidence:
-        if isinstance(self.scored, EvidenceRun):  # of a baseline by cutoffs alone: no T
-            return self.scored.evidence(self.pool)
-        table = self.scored.table()
+        if isinstance(self.source, EvidenceRun):  # of a baseline by cutoffs alone: no T
+            return self.source.evidence(self.pool)
+        table = self.source.table()
         if settings != table.settings:
-            table = rescored(table, trajectories_of(self.project, self.scored), settings, self.scored.n_epochs)
-        pseudo = PseudoRun(made_from(self.project, self.scored.artifact, "pseudo"))
+            table = rescored(table, trajectories_of(self.project, self.source), settings, self.source.n_epochs)
+        pseudo = PseudoRun(made_from(self.project, self.source.artifact, "pseudo"))
         return evidence_of(table, pseudo, self.pool)
 
 

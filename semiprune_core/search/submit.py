@@ -12,7 +12,7 @@ from semiprune_core.methods import METHODS
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import coreset_size
 from semiprune_core.results import ScoreRun, TrajectoryRun, made_from
-from semiprune_core.results.score_source import Scored, labels_behind, opened_scored, scored_for
+from semiprune_core.results.score_source import ScoreSource, labels_behind, open_score_source, score_source_for
 from semiprune_core.results.search import KIND, SearchSettings
 from semiprune_core.search.grid import grid_of
 
@@ -27,10 +27,10 @@ class Plan:
     """None where this machine's speed is not known yet."""
 
 
-def plan_search(project: Project, settings: SearchSettings, scored: Scored | None = None) -> Plan:
-    scored = scored or _opened(project, settings)
-    n_images = int(scored.artifact.facts["n_images"])
-    trials = grid_of(settings, scored).trials()
+def plan_search(project: Project, settings: SearchSettings, source: ScoreSource | None = None) -> Plan:
+    source = source or _opened(project, settings)
+    n_images = int(source.artifact.facts["n_images"])
+    trials = grid_of(settings, source).trials()
     n_chosen_from = n_images - max(1, round(settings.validation * n_images))
     training = settings.supervised()
     total = sum(training.images_seen(n_chosen_from, trial.pruning_ratio) for trial in trials)
@@ -38,8 +38,10 @@ def plan_search(project: Project, settings: SearchSettings, scored: Scored | Non
     return Plan(len(trials), total, total / speed if speed else None)
 
 
-def _opened(project: Project, settings: SearchSettings) -> Scored:
-    return opened_scored(project, settings.scores) if settings.scores else scored_for(project, settings.method)
+def _opened(project: Project, settings: SearchSettings) -> ScoreSource:
+    return (
+        open_score_source(project, settings.scores) if settings.scores else score_source_for(project, settings.method)
+    )
 
 
 def _known_speed(project: Project) -> float | None:
@@ -56,7 +58,7 @@ def search_settings(
     project: Project,
     *,
     method: str = SearchSettings.method,
-    scored: Scored | None = None,
+    source: ScoreSource | None = None,
     cheap: bool | None = None,
     preset: str | None = None,
     device: str = "auto",
@@ -64,22 +66,22 @@ def search_settings(
 ) -> SearchSettings:
     """Settings for what ``method`` chooses by. Without a preset it trains as the project's dynamics run did; cheap
     unless on a GPU."""
-    scored = scored or scored_for(project, method)
+    source = source or score_source_for(project, method)
     training: dict[str, Any] = {}
     if preset is None:
-        preset, training = _as_scored(project, scored)
+        preset, training = _as_scored(project, source)
     if cheap is None:
         cheap = machine.places(device) == "cpu"
     training |= values.pop("training", {})
     return SearchSettings(
-        method=method, preset=preset, training=training, cheap=cheap, scores=scored.artifact.id, **values
+        method=method, preset=preset, training=training, cheap=cheap, scores=source.artifact.id, **values
     )
 
 
-def _as_scored(project: Project, scored: Scored) -> tuple[str, dict[str, Any]]:
+def _as_scored(project: Project, source: ScoreSource) -> tuple[str, dict[str, Any]]:
     """Preset and changes of the run behind the scores; those of a baseline are trained like the project's own."""
-    if isinstance(scored, ScoreRun):
-        said = TrajectoryRun(project.artifact(scored.trajectory_ids[0])).artifact.settings
+    if isinstance(source, ScoreRun):
+        said = TrajectoryRun(project.artifact(source.trajectory_ids[0])).artifact.settings
     else:
         own = project.latest("trajectory")
         said = {} if own is None else own.settings
@@ -99,10 +101,10 @@ def submit_search(
     ``values`` are those of :func:`search_settings`, where no ``settings`` are given.
     """
     settings = settings or search_settings(project, device=device, **values)
-    scored, pool = opened_scored(project, settings.scores), project.pool()
-    if pool.hash != scored.artifact.inputs["pool"]:
+    source, pool = open_score_source(project, settings.scores), project.pool()
+    if pool.hash != source.artifact.inputs["pool"]:
         raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run first.")
-    _, n_classes = labels_behind(project, scored)
+    _, n_classes = labels_behind(project, source)
     n_left = len(pool) - round(settings.validation * len(pool))
     for ratio in settings.ratios:
         if coreset_size(n_left, ratio) < n_classes:
@@ -110,9 +112,9 @@ def submit_search(
                 f"Pruning ratio {ratio:g} leaves {coreset_size(n_left, ratio)} images for {n_classes} classes. "
                 "Search at smaller ratios."
             )
-    pins = {"scores": scored.artifact.hash, "pool": pool.hash}
-    if isinstance(scored, ScoreRun):
-        pins["pseudo"] = made_from(project, scored.artifact, "pseudo").hash
+    pins = {"scores": source.artifact.hash, "pool": pool.hash}
+    if isinstance(source, ScoreRun):
+        pins["pseudo"] = made_from(project, source.artifact, "pseudo").hash
     return jobs.submit(
         project,
         KIND,
