@@ -1,6 +1,6 @@
 """Does AUM find wrong pseudo-labels? The demo pool with ``quick`` settings, several seeds.
 
-    .venv/bin/python benchmarks/aum.py [--seeds 3] [--first-seed 20] [--threads 1] [--small]
+    .venv/bin/python benchmarks/aum.py [--seeds 3] [--first-seed 20] [--threads 1] [--small] [--keep]
 
 For each seed: a random tenth labeled, FixMatch, a dynamics run on its pseudo-labels, AUM of every image. Said are the
 mean AUM of rightly and of wrongly labeled images, and for the Semi-AUM coreset at r = 0.7 the share of wrong labels as
@@ -10,14 +10,13 @@ other cutoffs.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import time
 from typing import Any
 
 import numpy as np
 import torch
-from common import finish, spread
+from common import benchmark_parser, finish, spread
 from ssl_quality import open_pool
 
 from semiprune_core.learning.presets import ssl_preset, supervised_preset
@@ -73,11 +72,10 @@ def one_seed(seed: int, n_images: int | None, short: dict[str, Any]) -> dict[str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchmark_parser(__doc__, small="600 images, 2 epochs, 1 seed")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--small", action="store_true", help="600 images, 2 epochs, 1 seed; results are not kept")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     n, short, seeds = (600, {"epochs": 2}, 1) if args.small else (None, {}, args.seeds)
@@ -91,7 +89,7 @@ def main() -> None:
         for cutoff in map("{:g}".format, CUTOFFS)
     }
     keys = {"aum_gap": round(float(np.mean(gaps)), 3), "ratio": RATIO, "wrong_in_coreset_to_pool": parts}
-    finish("aum", keys, {"aum_gap": spread(gaps), "runs": runs}, keep=not args.small)
+    finish(args, "aum", keys, {"aum_gap": spread(gaps), "runs": runs})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""What every benchmark shares: the machine in words, rounds, results on disk, one JSON line at the end."""
+"""What every benchmark shares: its flags, rounds, kept results with their machine, one JSON line at the end."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -46,11 +47,33 @@ def spread(values: list[float]) -> dict[str, Any]:
     return {**{name: round(value, 4) for name, value in ends.items()}, "n": len(values)}
 
 
-def write_result(name: str, keys: Mapping[str, Any], details: Mapping[str, Any]) -> None:
-    """Write a result down with command, time, machine, load and versions."""
-    RESULTS.mkdir(exist_ok=True)
+def benchmark_parser(description: str | None, *, small: str) -> argparse.ArgumentParser:
+    """A parser with the two flags of every benchmark; ``small`` says what a small run does."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--small", action="store_true", help=f"{small}; only to see that it runs")
+    parser.add_argument(
+        "--keep", action="store_true", help="write the result to benchmarks/results/ (small runs: results/small/)"
+    )
+    return parser
+
+
+def results_folder(args: argparse.Namespace) -> Path | None:
+    """Where this run writes its result; None without ``--keep``. Small runs never touch the real results."""
+    return output_folder(args, RESULTS) if args.keep else None
+
+
+def output_folder(args: argparse.Namespace, work: Path) -> Path:
+    """Where a study that grows row by row writes: the results with ``--keep``, else its ``work`` folder."""
+    folder = RESULTS if args.keep else work
+    folder = folder / "small" if args.small else folder
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def write_result(folder: Path, name: str, keys: Mapping[str, Any], details: Mapping[str, Any]) -> None:
+    """Write a result with command, time, machine, load and versions."""
     files.write_json(
-        RESULTS / f"{name}.json",
+        folder / f"{name}.json",
         {
             **keys,
             "details": details,
@@ -63,10 +86,10 @@ def write_result(name: str, keys: Mapping[str, Any], details: Mapping[str, Any])
     )
 
 
-def finish(name: str, keys: Mapping[str, Any], details: Mapping[str, Any], *, keep: bool) -> None:
-    """Write the result down (unless it was a small run) and print the keys as the last line."""
-    if keep:
-        write_result(name, keys, details)
+def finish(args: argparse.Namespace, name: str, keys: Mapping[str, Any], details: Mapping[str, Any]) -> None:
+    """Print the keys as the last line; with ``--keep`` write the result first."""
+    if folder := results_folder(args):
+        write_result(folder, name, keys, details)
     print(json.dumps(keys))
 
 

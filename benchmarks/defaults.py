@@ -1,21 +1,20 @@
 """Which knobs help without a search: test accuracy of many knobs on several pools, sizes and ratios.
 
     .venv/bin/python benchmarks/defaults.py --dataset fashion|FILE.npz --n 6000 [--labeled 0.1] [--truth true|pseudo]
-        [--seeds 3] [--ratios 0.7,0.9] [--preset quick] [--views 150000] [--small]
+        [--seeds 3] [--ratios 0.7,0.9] [--preset quick] [--views 150000] [--small] [--keep]
 
 For one pool: a random tenth is labeled (``--labeled`` less, and more of the pseudo-labels are wrong), FixMatch
 (``quick``) gives pseudo-labels, a dynamics run gives scores; then a net is trained from scratch on the coreset of every
 knob and seed, and tested. It is trained with true labels, as if people had labeled the coreset, or with ``--truth
 pseudo`` on the pseudo-labels as they are. ``--views`` bounds how many images a training sees, all epochs together, so
-that large pools can be tried on a small machine. Each row goes to
-``results/defaults_<dataset>_<n>[_<labeled percent>pc][_pseudo].csv`` as soon as it is there; a repeated run goes on
-where the last one ended. The last line is JSON: per method and ratio the mean gain over Random of every knob (points).
-How starting values do on pools of growing size is for ``sizes.py``.
+that large pools can be tried on a small machine. Each row is written as soon as it is there, to
+``defaults_<dataset>_<n>[_<labeled percent>pc][_pseudo].csv`` in ``--work``, with ``--keep`` in ``results/``; a repeated
+run with the same flags continues where the last one ended. The last line is JSON: per method and ratio the mean gain
+over Random of every knob (points). ``sizes.py`` shows how starting values do on pools of growing size.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import os
@@ -25,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import RESULTS
+from common import benchmark_parser, output_folder
 from image_data import open_data
 from scored_pools import WORK, Candidate, ScoredPool, coreset_training, scored, share_suffix, tested
 
@@ -65,7 +64,7 @@ def candidates(pool: ScoredPool, ratio: float, truth: str) -> list[Candidate]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchmark_parser(__doc__, small="600 images, 2 epochs, 1 seed")
     parser.add_argument("--dataset", default="fashion")
     parser.add_argument("--n", type=int, default=6000)
     parser.add_argument("--labeled", type=float, default=0.1, help="share of the pool that is labeled")
@@ -77,7 +76,6 @@ def main() -> None:
     parser.add_argument("--views", type=int, help="a training sees at most so many images, all epochs together")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=WORK)
-    parser.add_argument("--small", action="store_true", help="600 images, 2 epochs, 1 seed; results are not kept")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     n, epochs, seeds = (600, 2, 1) if args.small else (args.n, args.epochs, args.seeds)
@@ -90,7 +88,7 @@ def main() -> None:
         args.labeled,
     )
     suffix = f"{share_suffix(args.labeled)}{'_pseudo' * (args.truth == 'pseudo')}"
-    out = (args.work if args.small else RESULTS) / f"defaults_{data.name}_{len(data.labels)}{suffix}.csv"
+    out = output_folder(args, args.work) / f"defaults_{data.name}_{len(data.labels)}{suffix}.csv"
     done = {(row["method"], row["knob"], row["pruning_ratio"], row["seed"]) for row in _read(out)}
     labels = data.labels if args.truth == "true" else pool.pseudo
     wrong = float(pool.wrong_mask.mean())

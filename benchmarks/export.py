@@ -1,12 +1,13 @@
 """Exports of large pools: CSV and Parquet of 1,281,167 rows, every format that copies no images at 50,000 rows.
 
+    .venv/bin/python benchmarks/export.py [--small] [--keep]
+
 The synthetic projects have the real tables (pool, pseudo-labels, scores, a coreset at ratio 0.5) and no pictures. Each
 measure runs in a fresh process, opening the project included; the other way, for the CSV, is pandas' ``to_csv``.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import ROOT, finish, rounds, spread
+from common import ROOT, benchmark_parser, finish, rounds, spread
 
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.exporting import FORMATS, export_coreset, open_content
@@ -123,10 +124,8 @@ def run(home: Path, what: str, name: str) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true")
-    small = parser.parse_args().small
-    n_small, n_large, n_rounds = (5_000, 50_000, 1) if small else (50_000, 1_281_167, 3)
+    args = benchmark_parser(__doc__, small="5,000 and 50,000 rows, one round").parse_args()
+    n_small, n_large, n_rounds = (5_000, 50_000, 1) if args.small else (50_000, 1_281_167, 3)
     details: dict[str, object] = {"n_small": n_small, "n_large": n_large}
     with tempfile.TemporaryDirectory() as folder:
         little, large = Path(folder) / "little", Path(folder) / "large"
@@ -168,7 +167,7 @@ def main() -> None:
         "slowest_50k_s": round(max(seconds["median"] for seconds, _ in every.values()), 3),
         "peak_mb_50k": round(max(peak for _, peak in every.values())),
     }
-    finish("export", keys, json.loads(json.dumps(details)), keep=not small)
+    finish(args, "export", keys, json.loads(json.dumps(details)))
 
 
 if __name__ == "__main__":

@@ -6,12 +6,11 @@ a graph, channels last, and bf16 where the processor multiplies it natively. ``*
 ``*_cpu_ratio`` compares images per second of processor time, workers included, which other load on the machine hardly
 changes.
 
-    .venv/bin/python benchmarks/fixmatch.py [--small] [--nets compact,wrn_28_2]
+    .venv/bin/python benchmarks/fixmatch.py [--nets compact,wrn_28_2] [--small] [--keep]
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import statistics
@@ -23,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from common import finish
+from common import benchmark_parser, finish
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -180,8 +179,7 @@ def our_way(net_name: str, batch: int, ratio: int, n_steps: int, precision: str)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--small", action="store_true", help="fewer steps and rounds; results are not kept")
+    parser = benchmark_parser(__doc__, small="fewer steps and rounds")
     parser.add_argument("--nets", default="compact,wrn_28_2")
     args = parser.parse_args()
     small = args.small
@@ -209,7 +207,7 @@ def main() -> None:
             found[f"{net}_{key}"] = round(statistics.median(ratios), 2)
         found[f"{net}_batch"] = [batch, batch * ratio]
         print(net, {key: value for key, value in found.items() if key.startswith(net)}, flush=True)
-    finish("fixmatch", found, {"rounds": rounds, "threads": 2}, keep=not small)
+    finish(args, "fixmatch", found, {"rounds": rounds, "threads": 2})
 
 
 if __name__ == "__main__":

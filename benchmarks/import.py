@@ -1,6 +1,6 @@
 """Import against a bare loop: 20,000 generated JPEGs of 256 x 256; and a pool table of 1,300,000 rows.
 
-    .venv/bin/python benchmarks/import.py [--small]
+    .venv/bin/python benchmarks/import.py [--small] [--keep]
 
 The bare loop decodes with Pillow, resizes to 32 and to a thumbnail, in as many processes as the import uses. The import
 also hashes, encodes the thumbnails, writes cache, table and thumbnails, and checks the result into an artifact.
@@ -9,7 +9,6 @@ Memory is the peak resident size of the importing process itself (its decoders a
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import subprocess
@@ -19,7 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import ROOT, finish, rounds, spread
+from common import ROOT, benchmark_parser, finish, rounds, spread
 from PIL import Image
 
 from semiprune_core.importing import ImportSettings, import_source
@@ -141,10 +140,8 @@ def open_table(home: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true")
-    small = parser.parse_args().small
-    n, n_rows, n_rounds = (2000, 100_000, 1) if small else (20_000, 1_300_000, 3)
+    args = benchmark_parser(__doc__, small="2,000 images, 100,000 rows, one round").parse_args()
+    n, n_rows, n_rounds = (2000, 100_000, 1) if args.small else (20_000, 1_300_000, 3)
     with tempfile.TemporaryDirectory() as folder_name, tempfile.TemporaryDirectory() as home:
         folder = Path(folder_name)
         generate(folder, n)
@@ -159,6 +156,7 @@ def main() -> None:
     seconds = [float(said) for _, said in opened]
     ratios = [a / b for a, b in zip(ours, base, strict=True)]
     finish(
+        args,
         "import",
         {
             "images_per_s": round(spread(ours)["median"], 1),
@@ -178,7 +176,6 @@ def main() -> None:
             "peak_mb_at_1000_images": round(part, 1),
             "table_open_s": spread(seconds),
         },
-        keep=not small,
     )
 
 

@@ -1,6 +1,6 @@
 """From the key to the next picture: the deck in Chromium, and a plain st.button page beside it in the same run.
 
-    .venv/bin/python benchmarks/labeling.py [--small]
+    .venv/bin/python benchmarks/labeling.py [--small] [--keep]
 
 Measured inside the page: from the key's (or click's) event to the end of the first frame in which the next picture is
 complete and in the document. Every label is then looked up in the store, on the image that was in view.
@@ -8,7 +8,6 @@ complete and in the document. Every label is then looked up in the store, on the
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import shutil
@@ -162,9 +161,7 @@ class ButtonSide:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="60 images instead of 300")
-    args = parser.parse_args()
+    args = common.benchmark_parser(__doc__, small="60 images instead of 300").parse_args()
     n, n_buttons = (60, 30) if args.small else (300, 120)
     executable = next(filter(None, map(shutil.which, BROWSERS)), None)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
@@ -218,7 +215,7 @@ def main() -> None:
     }
     print(f"Key to next picture: median {p50:.1f} ms, p95 {p95:.1f} ms {details['p50_ms_by_round']}")
     print(f"Plain st.button page: median {button_p50:.1f} ms {details['button_p50_ms_by_round']}")
-    common.finish("labeling", keys, details, keep=not args.small)
+    common.finish(args, "labeling", keys, details)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """The map page: from a finished artifact to the first picture, from a lasso to its gallery, UMAP in the background.
 
+    .venv/bin/python benchmarks/map_page.py [--no-umap] [--small] [--keep]
+
 Pools of 50,000 and 1,281,167 images are made up on the disk (real tables, one thumbnail for all), the app serves them,
 Chromium looks. "First picture" is a fresh tab's whole load; "lasso" ends when the gallery shows its first thumbnail.
 UMAP runs on 50,000 x 128 features in a process of its own, as the job does; its CPU time is kept beside the wall clock.
@@ -7,7 +9,6 @@ UMAP runs on 50,000 x 128 features in a process of its own, as the job does; its
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import os
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import ROOT, finish, rounds, spread
+from common import ROOT, benchmark_parser, finish, rounds, spread
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
@@ -198,8 +199,7 @@ def measure_umap(n: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true")
+    parser = benchmark_parser(__doc__, small="5,000 and 300,000 images, one round")
     parser.add_argument("--no-umap", action="store_true", help="leave UMAP out")
     args = parser.parse_args()
     n, n_large, n_rounds = (5_000, 300_000, 1) if args.small else (50_000, 1_281_167, 3)
@@ -231,6 +231,7 @@ def main() -> None:
         browser.close()
     wall, cpu = (0.0, 0.0) if args.no_umap else measure_umap(n)
     finish(
+        args,
         "map_page",
         {
             "first_picture_ms_50k": round(spread(middle)["median"]),
@@ -246,7 +247,6 @@ def main() -> None:
             "first_picture_ms_large": spread(large),
             "umap_cpu_s": round(cpu, 1),
         },
-        keep=not args.small,
     )
 
 

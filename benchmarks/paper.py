@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/paper.py --dataset fashion|cifar10|FILE.npz [--variant standard|corrupt|longtail]
         [--scale small|medium|full] [--seeds 3] [--closer 6] [--methods A,B] [--ratios R,R] [--preset P] [--epochs E]
-        [--knobs JSON] [--name longer] [--home DIR] [--small]
+        [--knobs JSON] [--name longer] [--home DIR] [--small] [--keep]
 
 It walks the product's own line: import (with the variant), a random tenth labeled from the reference labels, FixMatch,
 the dynamics run, every method's own evidence, and the evaluation job. The project stays in ``--home``, so that a
@@ -10,9 +10,9 @@ repeated call goes on where the last one ended, and a call with more methods, ra
 ``--closer`` asks for more seeds of the methods that the comparison is about (Random, Semi-AUM, Semi-DUAL) at the ratios
 from ``--closer-from`` on: an interval over three differences is more than twice as wide as one over six, for the same
 spread.
-``results/paper_<dataset>_<variant>.csv`` holds one row per training,
-``results/paper_<dataset>_<variant>.json`` the machine, the versions, the settings and the minutes of each stage; the
-last line printed is JSON with the mean gain over Random in points. ``cifar10`` needs ``--data FILE.npz``.
+The last line printed is JSON with the mean gain over Random in points. With ``--keep``,
+``results/paper_<dataset>_<variant>.csv`` holds one row per training, and ``results/paper_<dataset>_<variant>.json`` the
+machine, the versions, the settings and the minutes of each stage. ``cifar10`` needs ``--data FILE.npz``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from common import RESULTS, write_result
+from common import benchmark_parser, results_folder, write_result
 from image_data import open_data
 
 from semiprune_core import jobs
@@ -137,7 +137,7 @@ def check_same_ssl(project: Project, wanted: TrainSettings) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchmark_parser(__doc__, small="400 images and 2 epochs")
     parser.add_argument("--dataset", default="fashion")
     parser.add_argument("--data", help="the file of a data set that is not 'fashion'")
     parser.add_argument("--variant", choices=tuple(VARIANTS), default="standard")
@@ -155,7 +155,6 @@ def main() -> None:
     parser.add_argument("--ssl", default="{}", help="changes to the SSL preset, as JSON")
     parser.add_argument("--name", default="", help="of a further run on the same pool: goes behind the result's name")
     parser.add_argument("--home", type=Path, default=Path("paper-runs"))
-    parser.add_argument("--small", action="store_true", help="400 images and 2 epochs; results are not kept")
     args = parser.parse_args()
     if args.dataset != "fashion" and not Path(args.data or args.dataset).is_file():
         raise SystemExit(f"The images of '{args.dataset}' are wanted: --data FILE.npz (images, labels, split).")
@@ -186,7 +185,7 @@ def main() -> None:
         high = tuple(ratio for ratio in ratios if ratio >= args.closer_from)
         more = evaluated(args, project, CLOSER, high, args.closer).trials()
         trials = pd.concat([trials, more]).drop_duplicates(["method", "pruning_ratio", "seed"], ignore_index=True)
-    keep(args, project, run, trials, ssl.to_json(), stages.minutes())
+    report(args, project, run, trials, ssl.to_json(), stages.minutes())
 
 
 def evaluated(
@@ -208,7 +207,7 @@ def evaluated(
     return EvaluationRun(artifact)
 
 
-def keep(
+def report(
     args: argparse.Namespace,
     project: Project,
     run: EvaluationRun,
@@ -216,7 +215,7 @@ def keep(
     ssl: dict[str, Any],
     minutes: dict[str, float],
 ) -> None:
-    """Write down the trials of ``run`` and of what was added to it."""
+    """Print the gains over Random; with ``--keep`` write ``table``, the trials of ``run`` and those added to it."""
     evidence = sum(run.artifact.facts.get("evidence_minutes", {}).values())
     minutes = {**minutes, "evaluation": round(float(table["minutes"].sum()) + evidence, 2)}
     name = "_".join(filter(None, ("paper", Path(args.dataset).stem, args.variant, args.name)))
@@ -236,10 +235,11 @@ def keep(
         "threads": torch.get_num_threads(),
         "gain_over_random_points": _gains(table),
     }
-    if not args.small:
-        RESULTS.mkdir(exist_ok=True)
-        frame.to_csv(RESULTS / f"{name}.csv", index=False)
-        write_result(name, facts, {"evaluation": dict(run.artifact.settings), "facts": dict(run.artifact.facts)})
+    if folder := results_folder(args):
+        frame.to_csv(folder / f"{name}.csv", index=False)
+        write_result(
+            folder, name, facts, {"evaluation": dict(run.artifact.settings), "facts": dict(run.artifact.facts)}
+        )
     print(json.dumps(facts["gain_over_random_points"]))
 
 

@@ -1,6 +1,6 @@
 """All scores from the stored trajectory, against the usual way from stored logits.
 
-    .venv/bin/python benchmarks/scores.py [--small]
+    .venv/bin/python benchmarks/scores.py [--small] [--keep]
 
 Three measurements, each in a process of its own so that the peak memory is that of the work alone:
 
@@ -24,11 +24,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import finish, spread
+from common import benchmark_parser, finish, spread
 
 from semiprune_core import files
 from semiprune_core.results.trajectory_store import TrajectoryWriter, open_trajectory
@@ -181,25 +182,23 @@ def run_step(name: str, folder: Path, *numbers: int) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def do_step(name: str, folder: Path, numbers: list[int]) -> None:
-    steps: dict[str, Any] = {
-        "write_columns": write_columns,
-        "write_logits": write_logits,
-        "score": step_score,
-        "compare": step_compare,
-    }
-    print(json.dumps(steps[name](folder, *numbers) or {}))
+STEPS: dict[str, Callable[..., dict[str, Any] | None]] = {
+    "write_columns": write_columns,
+    "write_logits": write_logits,
+    "score": step_score,
+    "compare": step_compare,
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--small", action="store_true", help="small pools, in seconds; for a look at whether it runs")
+    parser = benchmark_parser(__doc__, small="small pools, in seconds")
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.step:
-        do_step(chosen.step[0], Path(chosen.step[1]), [int(number) for number in chosen.step[2:]])
+    args = parser.parse_args()
+    if args.step:
+        name, folder, *numbers = args.step
+        print(json.dumps(STEPS[name](Path(folder), *map(int, numbers)) or {}))
         return
-    size = SIZES[chosen.small]
+    size = SIZES[args.small]
     (n, t), (n_large, t_large) = size["pool"], size["imagenet"]
 
     with tempfile.TemporaryDirectory(prefix="semiprune-scores-") as scratch:
@@ -222,7 +221,7 @@ def main() -> None:
         "disk_ratio": round(both["bytes_usual"] / both["bytes_ours"], 1),
         "seconds_1281k": spread(imagenet["seconds"])["median"],
         "peak_mb_1281k": round(imagenet["peak_mb"]),
-        "small": chosen.small,
+        "small": args.small,
     }
     details = {
         "sizes": size,
@@ -236,7 +235,7 @@ def main() -> None:
     }
     for name, numbers in details["spread"].items():
         print(f"   {name}: median {numbers['median']} s ({numbers['min']} to {numbers['max']}, n = {numbers['n']})")
-    finish("scores", result, details, keep=not chosen.small)
+    finish(args, "scores", result, details)
 
 
 if __name__ == "__main__":

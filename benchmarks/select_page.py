@@ -1,6 +1,6 @@
 """The Select page in Chromium: from a move of the ratio slider to the updated picture.
 
-    .venv/bin/python benchmarks/select_page.py [--small]
+    .venv/bin/python benchmarks/select_page.py [--small] [--keep]
 
 Pools of 50,000 and 1,281,167 images with made-up scores. A key press moves the slider by one step; the clock runs in
 the page, from the key press to the frame in which the number of kept images is the new one and the bars have moved.
@@ -9,7 +9,6 @@ That includes the time Streamlit's slider waits for a further move before it sen
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import shutil
@@ -25,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from common import ROOT, finish
+from common import ROOT, benchmark_parser, finish
 from PIL import Image
 
 from semiprune_core.labeling import open_store
@@ -179,9 +178,7 @@ def moves(browser, address: str, n: int, n_moves: int) -> list[float]:
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--small", action="store_true", help="5,000 images and few moves, to see that it works")
-    args = parser.parse_args()
+    args = benchmark_parser(__doc__, small="5,000 and 20,000 images, few moves").parse_args()
     sizes = {"50k": (5_000 if args.small else 50_000, 10), "1281k": (20_000 if args.small else 1_281_167, 1000)}
     n_moves = 6 if args.small else 24
     path = os.environ.get("SEMIPRUNE_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
@@ -213,7 +210,7 @@ def main() -> None:
     details = {
         name: {"n_images": sizes[name][0], "ms": [round(one, 1) for one in values]} for name, values in measured.items()
     }
-    finish("select_page", keys, details, keep=not args.small)
+    finish(args, "select_page", keys, details)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,18 @@
 """Does a larger pool help? The gain over Random with starting values, on pools of growing size of one data set.
 
     .venv/bin/python benchmarks/sizes.py [--dataset fashion|FILE.npz] [--sizes 3000,12000,24000,60000] [--seeds 3]
-        [--ratios 0.7,0.8,0.9] [--views 300000] [--work DIR] [--small]
+        [--ratios 0.7,0.8,0.9] [--views 300000] [--work DIR] [--small] [--keep]
 
 Each pool holds the smaller ones. A random tenth of it is labeled, FixMatch (``quick``) gives pseudo-labels, a run of 30
 epochs the scores; then a net is trained from scratch with true labels (``brief``) on the coresets of Random, Semi-AUM
 and Semi-DUAL, each with what a project starts with, and tested. ``--views`` bounds how many images a training sees, all
-epochs together. Rows go to ``results/sizes_<dataset>.csv`` as soon as they are there, so several calls with other sizes
-or seeds can share the work; ``results/sizes_<dataset>.json`` holds machine and versions. The last line is JSON: the
-gain in points by size, method and ratio.
+epochs together. Each row is written as soon as it is there, to ``sizes_<dataset>.csv`` in ``--work``, with ``--keep``
+in ``results/``, so several runs with other sizes or seeds can share the work; ``results/sizes_<dataset>.json`` then
+holds machine and versions. The last line is JSON: the gain in points by size, method and ratio.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import csv
 import json
@@ -24,7 +23,7 @@ from typing import Any
 
 import pandas as pd
 import torch
-from common import RESULTS, finish
+from common import benchmark_parser, finish, output_folder
 from image_data import open_data
 from scored_pools import WORK, ScoredPool, coreset_training, scored, starting, tested
 
@@ -96,7 +95,7 @@ def gains(rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchmark_parser(__doc__, small="300 and 600 images, 2 epochs")
     parser.add_argument("--dataset", default="fashion")
     parser.add_argument("--sizes", default="3000,12000,24000,60000")
     parser.add_argument("--seeds", type=int, default=3)
@@ -104,13 +103,12 @@ def main() -> None:
     parser.add_argument("--views", type=int, default=300_000, help="a training sees at most so many images")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=WORK)
-    parser.add_argument("--small", action="store_true", help="300 and 600 images, 2 epochs; results are not kept")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     sizes = [300, 600] if args.small else list(map(int, args.sizes.split(",")))
     short = {"epochs": 2} if args.small else {}
     name = f"sizes_{Path(args.dataset).stem}"
-    out = (args.work if args.small else RESULTS) / f"{name}.csv"
+    out = output_folder(args, args.work) / f"{name}.csv"
     if args.small:
         out.unlink(missing_ok=True)
     settings, ssl = supervised_preset("quick", **({"epochs": 30} | short)), ssl_preset("quick", **short)
@@ -123,7 +121,7 @@ def main() -> None:
             trials(pool, ratios, seed, views=args.views, out=out, short=args.small)
     rows = read(out)
     keys = {"views": args.views, "gain_over_random_points": gains(rows[rows["views"] == args.views])}
-    finish(name, keys, {"ssl": ssl.to_json(), "preset": PRESET}, keep=not args.small)
+    finish(args, name, keys, {"ssl": ssl.to_json(), "preset": PRESET})
 
 
 if __name__ == "__main__":

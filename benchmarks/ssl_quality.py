@@ -1,7 +1,7 @@
 """Pseudo-label accuracy on the unlabeled images: the registry's algorithms with the ``quick`` preset, several seeds.
 
     .venv/bin/python benchmarks/ssl_quality.py --dataset demo|FILE.npz --seeds 3 [--first-seed S] [--algorithms A,B]
-        [--workers W] [--threads T] [--small]
+        [--workers W] [--threads T] [--small] [--keep]
 
 A file holds images, labels, class_names and split; a tenth of its pool is labeled at random. The last line is JSON:
 for each algorithm mean and standard deviation of the accuracy, the accuracies and the minutes; and the gain of each one
@@ -11,7 +11,6 @@ threads; how long a run takes by itself is only seen with one worker on a quiet 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import time
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import write_result
+from common import benchmark_parser, results_folder, write_result
 
 from semiprune_core.learning.presets import ssl_preset
 from semiprune_core.learning.ssl import ALGORITHMS
@@ -82,7 +81,7 @@ def summarise(found: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchmark_parser(__doc__, small="one seed and a tenth of the steps")
     parser.add_argument("--dataset", default="demo")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0, help="the settings were tuned on draws 0 to 2, 10 and 11")
@@ -90,13 +89,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2, help="of each worker")
     parser.add_argument("--settings", default="{}", help="changes to the preset, as JSON")
-    parser.add_argument("--small", action="store_true", help="one seed and a tenth of the steps; results are not kept")
     args = parser.parse_args()
     changes = json.loads(args.settings)
     seeds = 1 if args.small else args.seeds
     if args.small:
         changes = {**changes, "epochs": 1}
-    name = "ssl_quality_" + Path(args.dataset).stem
+    name, folder = "ssl_quality_" + Path(args.dataset).stem, results_folder(args)
     found: dict[str, Any] = {"dataset": Path(args.dataset).stem, "preset": "quick", "settings": changes}
     found |= {"workers": args.workers, "threads": args.threads, "runs": {}}
     wanted = sorted(args.algorithms.split(","), key=lambda algorithm: algorithm != "supervised")
@@ -111,8 +109,8 @@ def main() -> None:
             print(algorithm, run, flush=True)
             found["runs"].setdefault(algorithm, []).append(run)
             summarise(found)
-            if not args.small:
-                write_result(name, found, {})
+            if folder:
+                write_result(folder, name, found, {})
     print(json.dumps(found))
 
 
