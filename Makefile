@@ -9,8 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 TEST_ARGS ?=
-# one thread each: two test processes with two threads each would wait for one another most of the time
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+PYTEST := $(BIN)/python -m pytest
 
 .PHONY: run install test test-full lint tools clean demo-pool demo-artifacts
 

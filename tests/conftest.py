@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -10,6 +13,16 @@ from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.progress import Collected
 from semiprune_core.project.workspace import Workspace
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded: results are equal to the bit, and workers share the cores
+
+
+@pytest.fixture(autouse=True)
+def keep_signals():
+    """The interrupt handler belongs to a command while it runs, and to the test run afterwards."""
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.fixture(autouse=True)

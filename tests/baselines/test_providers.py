@@ -43,8 +43,8 @@ from semiprune_core.results import latest_scores
 from semiprune_core.results.evidence import EvidenceRun, opened, write_evidence
 from semiprune_core.scores import ScoreTable
 from semiprune_core.selection import Basis
-from tests.scored_projects import make_pool, make_scored
 from tests.support.pseudo_runs import label_share
+from tests.support.scored_projects import make_pool, make_scored
 
 BASELINES = [name for name in METHODS if keeper(name) is not None]
 QUICK = {

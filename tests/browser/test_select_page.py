@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.import_labels import take_reference
 from semiprune_core.project.workspace import Workspace
-from tests.scored_projects import make_scored
+from tests.support.scored_projects import make_scored
 
 pytestmark = pytest.mark.browser
 PATIENCE_MS = 60_000

@@ -17,7 +17,7 @@ from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.methods import METHODS
 from semiprune_core.scores import SCORES
 from semiprune_core.selection import SELECTORS
-from tests.scored_projects import make_scored
+from tests.support.scored_projects import make_scored
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
 REGISTRIES = (SCORES, SELECTORS, METHODS, ALGORITHMS, SOURCES, FORMATS)

@@ -15,11 +15,6 @@ from semiprune_core.results import CoresetRun
 from semiprune_core.selection.defaults import Defaults
 
 
-@pytest.fixture(autouse=True)
-def keep_signals(monkeypatch):
-    monkeypatch.setattr("semiprune_core.commands.base.signal.signal", lambda *_: None)
-
-
 @pytest.fixture
 def run(capsys, project):
     def command(*words):

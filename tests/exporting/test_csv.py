@@ -15,7 +15,7 @@ from semiprune_core.exporting import COLUMNS, export_csv, hex_ids, safe_texts
 from semiprune_core.project.pool import show_id
 from semiprune_core.project.spreadsheet import safe_cell
 from semiprune_core.results import PseudoRun, latest_scores, open_coreset
-from tests.scored_projects import make_scored
+from tests.support.scored_projects import make_scored
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.progress import Collected
 from semiprune_core.project.workspace import Workspace
 from tests.hostile_inputs import CASES
-from tests.sources.test_hostile import snapshot
+from tests.importing.sources.test_hostile import snapshot
 
 FULL = bool(os.environ.get("SEMIPRUNE_FULL"))
 STOPPED = [case for case in CASES if case.ending == "stop"]

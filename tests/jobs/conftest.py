@@ -10,7 +10,6 @@ from tests.jobs import kinds  # noqa: F401 - registers the tests' kinds
 @pytest.fixture(autouse=True)
 def worker_with_test_kinds(monkeypatch):
     monkeypatch.setattr(launch, "WORKER_MODULE", "tests.jobs.worker")
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture

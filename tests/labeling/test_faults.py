@@ -53,7 +53,7 @@ def _start(mode: str, store: LabelStore, annotator: str, count: int) -> subproce
 def _writer(mode: str, url: str, project: str, annotator: str, count: int, **environment: str) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, WRITER, mode, url, project, annotator, str(count)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,19 +1,9 @@
-"""One thread and a small pool for every test here."""
+"""A small pool for every test here."""
 
 import numpy as np
 import pytest
-import torch
 
-from tests.learning.pools import make_pool
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Bit-identical results need a fixed thread count, and the machine may be busy."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+from tests.support.pools import make_pool
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from semiprune_core import files
 from semiprune_core.learning.checkpoints import Checkpoints
 from semiprune_core.learning.ssl_run import train_ssl
 from semiprune_core.learning.supervised_run import train_supervised
-from tests.learning.pools import NAMES, make_pool, ssl_settings, supervised_settings
+from tests.support.pools import NAMES, make_pool, ssl_settings, supervised_settings
 
 
 class FileRecorder:

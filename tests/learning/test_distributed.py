@@ -16,8 +16,8 @@ from semiprune_core.learning.distributed import World, joined_world
 from semiprune_core.learning.images import Images
 from semiprune_core.learning.predict import predict
 from semiprune_core.learning.trainer import Trainer
-from tests.learning.pools import make_pool
 from tests.learning.two_processes import short_ssl, short_supervised
+from tests.support.pools import make_pool
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,7 +42,6 @@ def found(tmp_path_factory):
         "WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
-        "OMP_NUM_THREADS": "1",
     }
     started = [
         subprocess.Popen(

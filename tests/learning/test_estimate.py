@@ -3,7 +3,7 @@
 import pytest
 
 from semiprune_core.learning.estimate import estimate_ssl, estimate_supervised
-from tests.learning.pools import ssl_settings, supervised_settings
+from tests.support.pools import ssl_settings, supervised_settings
 
 
 @pytest.mark.parametrize(

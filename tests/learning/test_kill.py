@@ -17,7 +17,6 @@ def test_killed_runs_end_bit_identical(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tests.learning.killed_runs", str(tmp_path), str(KILLS), "0"],
         cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=600,

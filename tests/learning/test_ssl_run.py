@@ -10,7 +10,7 @@ from semiprune_core.learning import predict, ssl_run, trainer
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.learning.ssl_run import train_ssl
 from semiprune_core.progress import Collected, Stopped
-from tests.learning.pools import NAMES, make_pool, ssl_settings
+from tests.support.pools import NAMES, make_pool, ssl_settings
 
 
 def run(pool, *, progress=None, seed=0, folder=None, reference=None, names=NAMES, **changes):

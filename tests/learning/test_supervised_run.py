@@ -10,7 +10,7 @@ from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning import sampling, supervised_run
 from semiprune_core.learning.supervised_run import COLUMNS, MemoryRecorder, columns, train_supervised
 from semiprune_core.progress import Collected, Stopped
-from tests.learning.pools import make_pool, supervised_settings
+from tests.support.pools import make_pool, supervised_settings
 
 
 def run(n=50, *, progress=None, record=None, seed=0, folder=None, tests=False, **changes):

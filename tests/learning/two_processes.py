@@ -9,7 +9,7 @@ from semiprune_core.learning.distributed import joined_world
 from semiprune_core.learning.ssl_run import train_ssl
 from semiprune_core.learning.supervised_run import MemoryRecorder, train_supervised
 from semiprune_core.progress import Collected
-from tests.learning.pools import NAMES, make_pool, ssl_settings, supervised_settings
+from tests.support.pools import NAMES, make_pool, ssl_settings, supervised_settings
 
 
 def short_ssl(world, folder=None):

@@ -14,7 +14,7 @@ from semiprune_core.maps.embedding_map import MapSettings
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.report import build_report, write_report
 from semiprune_core.results import PseudoRun
-from tests.scored_projects import add_trajectory, make_pool, make_scored
+from tests.support.scored_projects import add_trajectory, make_pool, make_scored
 from tests.support.trial_tables import fake_evaluation, table
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"

@@ -17,7 +17,7 @@ from semiprune_core.project.pool import PoolSettings, show_id
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import browser_token
 from semiprune_core.server.routes import studio_routes
-from tests.model_support import give_model
+from tests.support.fake_model import give_model
 
 HOST = "http://localhost:8501"
 

@@ -1,0 +1,97 @@
+"""Every page opens, for nobody's project, for an empty one and for one with images."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from semiprune_core import steps
+from semiprune_core.importing.sources.base import SourceSpec
+
+MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
+PAGES = ["home", "new", *steps.BY_KEY]
+
+
+def opened(page, project=None):
+    app = AppTest.from_file(MAIN, default_timeout=60)
+    if project is not None:
+        app.session_state["project"] = project.name
+    app.run()
+    return app.switch_page(f"{page}.py").run() if page != "home" else app
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_opens_without_a_project(page):
+    app = opened(page)
+    assert not app.exception
+    if page in steps.BY_KEY:
+        assert "No project is open" in app.info[0].value
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_opens_for_a_project_without_images(page, workspace):
+    app = opened(page, workspace.create("Empty"))
+    assert not app.exception
+    if page in steps.BY_KEY and page != "pool":
+        assert "needs the step Pool first" in app.info[0].value
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_opens_for_a_project_with_images(page, class_folder, import_into):
+    app = opened(page, import_into(SourceSpec("folder", str(class_folder)))[0])
+    assert not app.exception
+
+
+def test_a_project_that_went_away_is_no_error(workspace):
+    app = AppTest.from_file(MAIN, default_timeout=60)
+    app.session_state["project"] = "gone"
+    assert not app.run().exception
+
+
+def test_a_damaged_project_is_named_beside_the_others(workspace):
+    workspace.create("Fine")
+    (workspace.create("Broken").folder / "project.json").write_text("{")
+    app = opened("home")
+    assert not app.exception
+    assert "damaged" in app.error[0].value
+
+
+@pytest.mark.parametrize("way", ["upload", "folder", "archive", "manifest", "torchvision"])
+def test_every_way_to_choose_a_source_opens(way):
+    app = AppTest.from_file(MAIN, default_timeout=60).run().switch_page("new.py")
+    app.session_state["new_way"] = way
+    assert not app.run().exception
+
+
+@pytest.mark.parametrize(
+    "key, way, text, words",
+    [
+        ("new_folder", "folder", "/etc", "lies outside the allowed folders"),
+        ("new_folder", "folder", "https://example.com/pictures", "is an address, not a local path"),
+        ("new_file", "archive", "{tmp}/missing.zip", "is not a file on this server"),
+        ("new_table", "manifest", "{tmp}/empty.csv", "empty"),
+        ("new_root", "torchvision", "/etc", "lies outside the allowed folders"),
+    ],
+)
+def test_a_bad_source_is_refused_in_words_on_the_page(tmp_path, key, way, text, words):
+    (tmp_path / "empty.csv").write_text("")
+    app = AppTest.from_file(MAIN, default_timeout=60).run().switch_page("new.py")
+    app.session_state["new_way"] = way
+    app.session_state[key] = text.format(tmp=tmp_path)
+    app.run()
+    assert not app.exception
+    assert words in app.error[0].value.replace("\\", "")
+    assert app.button[-1].disabled
+
+
+def test_a_table_with_other_column_names_gets_a_chooser(tmp_path, class_folder):
+    (tmp_path / "t.csv").write_text("where;what\ncat/001.png;cat\n")
+    app = AppTest.from_file(MAIN, default_timeout=60).run().switch_page("new.py")
+    app.session_state["new_way"] = "manifest"
+    app.session_state["new_table"] = str(tmp_path / "t.csv")
+    app.run()
+    assert not app.exception
+    assert app.dataframe[0].value.to_dict("records") == [{"where": "cat/001.png", "what": "cat"}]
+    chosen = {box.label: box.options for box in app.selectbox if box.label.endswith("column")}
+    assert chosen["Path column"] == ["where", "what"]
+    assert chosen["Label column"] == ["(none)", "where", "what"]

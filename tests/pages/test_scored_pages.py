@@ -1,0 +1,147 @@
+"""The Scores and Select pages for a project that has scores."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from semiprune_core import steps
+from semiprune_core.baselines.evidence import EvidenceRequest, kept_for
+from semiprune_core.coresets import CoresetRequest, build_coreset
+from semiprune_core.labeling import open_store
+from semiprune_core.progress import Collected
+from semiprune_core.trust import review
+from tests.support.scored_projects import add_pseudo, make_pool, make_scored
+
+MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
+
+
+@pytest.fixture(autouse=True)
+def labels_are_done(monkeypatch):
+    """These projects were given their pseudo-labels; nobody labeled."""
+    monkeypatch.setitem(steps.DONE_WHEN, "label", lambda project: True)
+
+
+def opened(page, project):
+    app = AppTest.from_file(MAIN, default_timeout=90)
+    app.session_state["project"] = project.name
+    app.run()
+    app.switch_page(f"{page}.py").run()
+    assert not app.exception, app.exception
+    return app
+
+
+def metric(app, label):
+    return next(one.value for one in app.metric if one.label == label)
+
+
+def test_scores_offers_the_run_when_there_is_none(workspace, tmp_path):
+    project = make_pool(workspace, tmp_path, n=12)
+    add_pseudo(project)
+    app = opened("scores", project)
+    assert [button.label for button in app.button if "dynamics" in button.label] == ["Start the dynamics run"]
+
+
+def test_scores_shows_every_score_with_its_direction(workspace, tmp_path):
+    app = opened("scores", make_scored(workspace, tmp_path))
+    said = " ".join(caption.value for caption in app.caption)
+    for title in ("AUM", "DUAL", "EL2N", "Forgetting", "Mean probability", "Variability", "Entropy"):
+        assert f"**{title}**" in said
+    assert "Higher is easier." in said and "Higher is harder." in said
+    assert metric(app, "Images") == "120"
+
+
+def test_scores_of_older_pseudo_labels_say_so(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    add_pseudo(project, seed=4)
+    app = opened("scores", project)
+    assert "newer pseudo-labels" in app.warning[0].value
+
+
+def test_select_moves_with_the_slider_and_builds(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    app = opened("select", project)
+    assert metric(app, "Kept") == "36"
+    app.slider(key="select_ratio").set_value(0.9).run()
+    assert not app.exception and metric(app, "Kept") == "12"
+    next(button for button in app.button if button.label == "Build coreset").click().run()
+    assert not app.exception
+    assert project.latest("coreset").facts["n_kept"] == 12
+    assert len(list(project.exports_folder.glob("coreset-0001-kept-*.csv"))) == 1
+    app.selectbox(key="select_method").set_value("semi_dual_beta").run()
+    next(button for button in app.button if button.label == "Build coreset").click().run()
+    assert not app.exception and len(project.artifacts("coreset")) == 2
+    assert any("are kept by none" in caption.value for caption in app.caption)
+
+
+def test_select_starts_elsewhere_for_clean_labels(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    app = opened("select", project)
+    usual = next(caption.value for caption in app.caption if caption.value.startswith("Cutoff"))
+    app.session_state["select_aim"] = "clean"
+    app.run()
+    assert not app.exception
+    clean = next(caption.value for caption in app.caption if caption.value.startswith("Cutoff"))
+    assert float(clean.split()[1].rstrip(".")) > float(usual.split()[1].rstrip("."))
+    next(button for button in app.button if button.label == "Build coreset").click().run()
+    assert not app.exception and project.latest("coreset").facts["aim"] == "clean"
+
+
+def test_an_impossible_choice_is_explained(workspace, tmp_path):
+    app = opened("select", make_scored(workspace, tmp_path))
+    app.checkbox(key="select_keep_human").set_value(True).run()
+    app.slider(key="select_ratio").set_value(0.95).run()
+    assert not app.exception and "labeled by a person" in app.error[0].value
+
+
+@pytest.mark.parametrize("method", ["cutoff", "top", "stratified", "random", "semi_dual_beta"])
+def test_every_method_has_its_controls(workspace, tmp_path, method):
+    app = opened("select", make_scored(workspace, tmp_path, n=60))
+    app.selectbox(key="select_method").set_value(method).run()
+    if [one for one in app.toggle if one.key == "select_own"]:
+        app.toggle(key="select_own").set_value(True).run()
+    assert not app.exception and not app.error
+
+
+def test_a_baseline_is_offered_once_its_evidence_is_there(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path, n=60)
+    app = opened("select", project)
+    assert "ZCore" not in app.selectbox(key="select_method").options
+    settings = {"encoder": "pixels", "n_samples": 100}
+    kept = kept_for("zcore", EvidenceRequest(project, Collected(), settings=settings))
+    app = opened("select", project)
+    shown = app.selectbox(key="select_method").options
+    assert "ZCore" in shown and shown.index("ZCore") > shown.index("Semi-DUAL+Beta") and "ELFS" not in shown
+    app.selectbox(key="select_method").set_value("zcore").run()
+    assert not app.exception and not app.error
+    next(button for button in app.button if button.label == "Build coreset").click().run()
+    assert not app.exception and project.latest("coreset").inputs["evidence"] == kept.artifact.hash
+
+
+def test_a_coreset_opens_as_a_labeling_queue_and_back(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    store = open_store(project)
+    store.classes.add(project.pool().class_names, annotator="ada")
+    run = build_coreset(project, CoresetRequest(pruning_ratio=0.9))
+    review.label_images(store, project.pool().ids[run.coreset().indices[:3]].tolist(), "0", annotator="ada")
+    app = AppTest.from_file(MAIN, default_timeout=90)
+    app.session_state["project"], app.session_state["annotator"] = project.name, "ada"
+    app.run()
+    app.switch_page("select.py").run()
+    app.button(key="annotate_coreset-0001").click().run()
+    assert not app.exception
+    assert app.header[0].value == "Annotate coreset-0001"
+    said = app.get("progress")[0].proto.text
+    assert "ratio 0\\.9" in said and "3 of 12 labels are human" in said and "9 to go" in said
+    app.button(key="coreset_leave").click().run()
+    assert not app.exception and "Annotate" not in app.header[0].value
+
+
+def test_a_coreset_of_another_project_is_no_error_on_the_label_page(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    app = AppTest.from_file(MAIN, default_timeout=90)
+    app.session_state["project"], app.session_state["annotator"] = project.name, "ada"
+    app.session_state["label_coreset"] = "coreset-0077"
+    app.run()
+    app.switch_page("label.py").run()
+    assert not app.exception and app.header[0].value == "Label"
