@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.parts.components import FRONTEND
 from semiprune_core.labeling import LabelStore
-from semiprune_core.project.cache import Kept
+from semiprune_core.project.cache import LRUCache
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.results import PseudoRun
@@ -30,7 +30,7 @@ _matrix = st.components.v2.component(
 )
 
 
-_REPORTS: Kept[Report] = Kept(16)
+_REPORTS: LRUCache[Report] = LRUCache(16)
 
 
 def report_of(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, subset: str | None) -> Report:

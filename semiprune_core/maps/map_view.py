@@ -19,7 +19,7 @@ from semiprune_core.labeling import open_store
 from semiprune_core.labeling.classes import NEUTRAL, PALETTE
 from semiprune_core.paths import shown
 from semiprune_core.project import artifacts
-from semiprune_core.project.cache import Kept
+from semiprune_core.project.cache import LRUCache
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, FloatArray, IntArray
@@ -127,7 +127,7 @@ def columns_of(project: Project, pool: Pool) -> Columns:
     return _COLUMNS.get(key, lambda: _read(project, pool, seq, kinds))
 
 
-_COLUMNS: Kept[Columns] = Kept(4)
+_COLUMNS: LRUCache[Columns] = LRUCache(4)
 
 
 def _read(project: Project, pool: Pool, seq: int, kinds: dict[str, str]) -> Columns:

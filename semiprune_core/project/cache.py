@@ -10,11 +10,11 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
-    """At most ``most`` answers, the least recently asked for is dropped first. Each is made once."""
+class LRUCache(Generic[T]):
+    """At most ``max_size`` answers; the least recently used one goes first. Each is computed once."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, max_size: int) -> None:
+        self.max_size = max_size
         self._lock = threading.Lock()
         self._answers: OrderedDict[Hashable, T] = OrderedDict()
 
@@ -22,7 +22,7 @@ class Kept(Generic[T]):
         with self._lock:
             if key not in self._answers:
                 self._answers[key] = make()
-                while len(self._answers) > self.most:
+                while len(self._answers) > self.max_size:
                     self._answers.popitem(last=False)
             self._answers.move_to_end(key)
             return self._answers[key]

@@ -13,7 +13,7 @@ import numpy as np
 from semiprune_core.errors import MissingStepError
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.events import REVIEW_ROUND
-from semiprune_core.project.cache import Kept
+from semiprune_core.project.cache import LRUCache
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.records import UNLABELED, FloatArray, IntArray
@@ -22,7 +22,7 @@ from semiprune_core.server.queues import QUEUES, Cards
 from semiprune_core.trust import review
 from semiprune_core.trust.quality_report import on_run
 
-_SIGNALS: Kept[dict[str, FloatArray]] = Kept(4)
+_SIGNALS: LRUCache[dict[str, FloatArray]] = LRUCache(4)
 
 
 def project_of(pool: Pool) -> Project:
@@ -31,7 +31,7 @@ def project_of(pool: Pool) -> Project:
     return Workspace(folder.parent).project(folder.name)
 
 
-def kept_signals(project: Project, run: PseudoRun, others: list[PseudoRun]) -> dict[str, FloatArray]:
+def cached_signals(project: Project, run: PseudoRun, others: list[PseudoRun]) -> dict[str, FloatArray]:
     """The signals of doubt, computed once per state of runs and scores."""
     scores = project.latest("scores")
     key = (project.folder, run.artifact.hash, tuple(one.artifact.hash for one in others), scores and scores.hash)
@@ -67,7 +67,7 @@ def _cards(
 ) -> Cards:
     others = [PseudoRun(one) for one in project.artifacts("pseudo") if one.id != run.artifact.id]
     known = on_run(pool.split("pool"), run)
-    found = kept_signals(project, run, others)
+    found = cached_signals(project, run, others)
     if signal is not None and signal not in found:
         raise MissingStepError(f"'{review.SIGNALS[signal]}' is not known yet in this project. Order by another signal.")
     left_out = review.human_labels(known, run, store) != UNLABELED

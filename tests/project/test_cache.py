@@ -1,14 +1,14 @@
-"""Answers are made once, and the least recently asked for goes first."""
+"""An answer is computed once, and the least recently used one goes first."""
 
-from semiprune_core.project.cache import Kept
+from semiprune_core.project.cache import LRUCache
 
 
-def test_the_least_recently_asked_for_is_dropped():
+def test_the_least_recently_used_is_dropped():
     made = []
-    kept = Kept(2)
+    cache = LRUCache(2)
 
     def ask(key):
-        return kept.get(key, lambda: made.append(key) or key.upper())
+        return cache.get(key, lambda: made.append(key) or key.upper())
 
     assert [ask("a"), ask("b"), ask("a"), ask("c"), ask("a"), ask("b")] == ["A", "B", "A", "C", "A", "B"]
     assert made == ["a", "b", "c", "b"]
