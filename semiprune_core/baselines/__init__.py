@@ -5,6 +5,12 @@ both import lightly, and torch only inside the functions that need it.
 """
 
 from semiprune_core.baselines import providers  # they register themselves
-from semiprune_core.baselines.evidence import PROVIDERS, EvidenceRequest, evidence_at_hand, evidence_for, kept_for
+from semiprune_core.baselines.evidence import (
+    PROVIDERS,
+    EvidenceRequest,
+    evidence_at_hand,
+    evidence_for,
+    stored_evidence,
+)
 
-__all__ = ["PROVIDERS", "EvidenceRequest", "evidence_at_hand", "evidence_for", "kept_for", "providers"]
+__all__ = ["PROVIDERS", "EvidenceRequest", "evidence_at_hand", "evidence_for", "stored_evidence", "providers"]

@@ -23,7 +23,7 @@ from semiprune_core.progress import Progress
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import IntArray
 from semiprune_core.results import write_trajectory
-from semiprune_core.results.evidence import EvidenceRun, find_evidence, opened
+from semiprune_core.results.evidence import EvidenceRun, find_evidence, open_evidence
 from semiprune_core.results.trajectory_store import TrajectoryWriter, open_trajectory
 from semiprune_core.scores import ScoreSettings, ScoreTable, compute_scores
 
@@ -37,8 +37,8 @@ FALLBACK = "quick"
 def training_of(project: Project, changes: Mapping[str, Any]) -> SupervisedSettings:
     """The training of the project's latest dynamics run, so that a comparison is fair; else the preset ``quick``."""
     latest = project.latest("trajectory")
-    said = (latest.settings.get("training") or {}) if latest is not None else {}
-    base = SupervisedSettings.from_json(said) if said else supervised_preset(FALLBACK)
+    stored = (latest.settings.get("training") or {}) if latest is not None else {}
+    base = SupervisedSettings.from_json(stored) if stored else supervised_preset(FALLBACK)
     return base.replace(**changes)
 
 
@@ -72,9 +72,9 @@ def dynamics_on(
     """
     project = request.project
     pool = project.pool()
-    said = {"provider": PROVIDER, "of": of, "training": training.to_json(), "n_classes": n_classes}
-    if known := find_evidence(project, said, inputs, request.seed):
-        return known
+    identity = {"provider": PROVIDER, "of": of, "training": training.to_json(), "n_classes": n_classes}
+    if stored := find_evidence(project, identity, inputs, request.seed):
+        return stored
     places = np.flatnonzero(labels >= 0)
     if len(np.unique(labels[places])) < 2:
         raise InvalidDataError("All images have one and the same label here, so there is nothing to learn from them.")
@@ -87,7 +87,7 @@ def dynamics_on(
     device = choose_device(request.device)
     everything = pool.images()
     images = everything if len(places) == len(pool) else np.asarray(everything[places])
-    with work_folder(request, of, said, inputs) as folder:
+    with work_folder(request, of, identity, inputs) as folder:
         started = time.monotonic()
         result = train_supervised(
             images,
@@ -100,18 +100,18 @@ def dynamics_on(
             folder=folder / "checkpoints",
             record=TrajectoryWriter(folder / "trajectory", training.epochs, len(places)),
         )
-        seen, whole = (Images(one, device) for one in (images, everything))
+        seen, whole = (Images(pixels, device) for pixels in (images, everything))
         whole.mean, whole.std = seen.mean, seen.std
         features = np.empty((len(pool), result.net.n_features), dtype=np.float16)
         predict(result.net, whole, features_out=features)
         check_finite(features, f"The training diverged: lower lr of training, which is {training.lr:g}.")
-        with project.draft("evidence", settings=said, inputs=inputs, seed=request.seed) as draft:
+        with project.draft("evidence", settings=identity, inputs=inputs, seed=request.seed) as draft:
             write_trajectory(draft, folder / "trajectory", result.history)
             np.save(draft.path("places.npy"), places, allow_pickle=False)
             np.save(draft.path("features.npy"), features, allow_pickle=False)
             draft.device = str(device)
             draft.facts["seconds"] = round(time.monotonic() - started, 1)
-    return opened(draft)
+    return open_evidence(draft)
 
 
 @contextlib.contextmanager

@@ -56,18 +56,18 @@ def evidence_for(method: str, request: EvidenceRequest) -> Evidence:
     return PROVIDERS[kind](request)
 
 
-def kept_for(method: str, request: EvidenceRequest) -> EvidenceRun | None:
-    """The evidence that ``method`` looks at as it is kept on the disk, made first where it is not there yet.
+def stored_evidence(method: str, request: EvidenceRequest) -> EvidenceRun | None:
+    """The evidence of ``method`` as it is stored on disk, made first if it is missing.
 
     None for methods that look at the project's own scores, or at nothing.
     """
-    keep = keeper(method)
-    return None if keep is None else keep(request)
+    maker = evidence_maker(method)
+    return None if maker is None else maker(request)
 
 
-def keeper(method: str) -> Callable[[EvidenceRequest], EvidenceRun] | None:
-    """Who makes and keeps the evidence of a method; None where the project's own scores (or nothing) are enough."""
-    return PROVIDERS.facts(METHODS[method].evidence).get("keep") if method in METHODS else None
+def evidence_maker(method: str) -> Callable[[EvidenceRequest], EvidenceRun] | None:
+    """What makes and stores the evidence of a method; None where the project's own scores (or nothing) are enough."""
+    return PROVIDERS.facts(METHODS[method].evidence).get("maker") if method in METHODS else None
 
 
 def evidence_at_hand(project: Project) -> dict[str, EvidenceRun]:
@@ -76,8 +76,8 @@ def evidence_at_hand(project: Project) -> dict[str, EvidenceRun]:
     Evidence of an earlier version that lacks a score which the method needs by now is as good as none.
     """
     newest = newest_evidence(project, project.pool())
-    found = {name: newest[METHODS[name].evidence] for name in METHODS if METHODS[name].evidence in newest}
-    return {name: one for name, one in found.items() if set(needs_of(name)) <= set(one.names)}
+    by_method = {name: newest[METHODS[name].evidence] for name in METHODS if METHODS[name].evidence in newest}
+    return {name: run for name, run in by_method.items() if set(needs_of(name)) <= set(run.names)}
 
 
 @PROVIDERS.register("none", title="Nothing", about="The pool alone.")

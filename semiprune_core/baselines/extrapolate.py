@@ -23,25 +23,25 @@ FOLDS = 5
 def extrapolate_knn(
     values: np.ndarray,
     known_idx: IntArray,
-    known: Mapping[str, FloatArray],
+    known_scores: Mapping[str, FloatArray],
     *,
     k: int,
     progress: Progress | None = None,
 ) -> dict[str, FloatArray]:
-    """Scores (N,) of all images with features ``values`` (N, D), from ``known`` scores (M,) at ``known_idx`` (M,).
+    """Scores (N,) of all images with features ``values`` (N, D), from ``known_scores`` (M,) at ``known_idx`` (M,).
 
     Known scores stay as they are.
     """
     rest = np.setdiff1d(np.arange(len(values)), known_idx)
-    found = {name: np.empty(len(values)) for name in known}
-    for name, scores in known.items():
-        found[name][known_idx] = scores
+    all_scores = {name: np.empty(len(values)) for name in known_scores}
+    for name, scores in known_scores.items():
+        all_scores[name][known_idx] = scores
     if not len(rest):
-        return found
+        return all_scores
     places, apart = nearest(values[rest], values[known_idx], min(k, len(known_idx)), progress=progress)
-    for name, scores in known.items():
-        found[name][rest] = carried(scores, places, apart)
-    return found
+    for name, scores in known_scores.items():
+        all_scores[name][rest] = carried(scores, places, apart)
+    return all_scores
 
 
 def carried(scores: FloatArray, places: IntArray, apart: FloatArray) -> FloatArray:
@@ -72,10 +72,10 @@ def choose_k(
         return among[0]
     guessed = {k: np.empty(len(scores)) for k in fitting}
     for number, held in enumerate(parts):
-        known = np.setdiff1d(np.arange(len(scores)), held)
-        places, apart = nearest(values[held], values[known], max(fitting), progress=progress)
+        others = np.setdiff1d(np.arange(len(scores)), held)
+        places, apart = nearest(values[held], values[others], max(fitting), progress=progress)
         for k in fitting:
-            guessed[k][held] = carried(scores[known], places[:, :k], apart[:, :k])
+            guessed[k][held] = carried(scores[others], places[:, :k], apart[:, :k])
         if progress is not None:
             progress.report(number + 1, FOLDS, unit="parts", stage="number of neighbours")
 

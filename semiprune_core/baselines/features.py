@@ -15,7 +15,7 @@ from semiprune_core.embeddings.encoders import PACKAGED, named_encoder, own_side
 from semiprune_core.embeddings.features import FEATURES, Features, FeatureSettings, checked, from_pretrained
 from semiprune_core.errors import InvalidDataError, InvalidSettingError
 from semiprune_core.project.pool import Pool
-from semiprune_core.results.evidence import EvidenceRun, find_evidence, opened
+from semiprune_core.results.evidence import EvidenceRun, find_evidence, open_evidence
 
 if TYPE_CHECKING:
     from semiprune_core.baselines.evidence import EvidenceRequest
@@ -59,17 +59,20 @@ def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> Eviden
     if JOIN in settings.encoder:
         return _joined(request, settings)
     project, pool = request.project, request.project.pool()
-    asked = feature_settings(settings, pool)
-    said = {"provider": PROVIDER, **{name: getattr(asked, name) for name in ("features", "encoder", "encoder_size")}}
-    if asked.features != "pretrained":
-        return _keep(request, said, FEATURES[asked.features](project, asked, request.progress), "cpu")
-    named = named_encoder(asked.encoder, asked.weights, guard=project.workspace.guard)
+    wanted = feature_settings(settings, pool)
+    identity = {
+        "provider": PROVIDER,
+        **{name: getattr(wanted, name) for name in ("features", "encoder", "encoder_size")},
+    }
+    if wanted.features != "pretrained":
+        return _find_or_write(request, identity, FEATURES[wanted.features](project, wanted, request.progress), "cpu")
+    named = named_encoder(wanted.encoder, wanted.weights, guard=project.workspace.guard)
     inputs = {"pool": pool.hash, "weights": named.weights_hash}
-    if known := find_evidence(project, said, inputs, None):  # costly: looked for before anything is computed
-        return known
-    with work_folder(dataclasses.replace(request, seed=0), PROVIDER, said, inputs) as folder:  # one for all seeds
-        found = from_pretrained(project, asked, request.progress, device=request.device, folder=folder)
-        return _keep(request, said, found, request.device)
+    if stored := find_evidence(project, identity, inputs, None):  # costly: looked for before anything is computed
+        return stored
+    with work_folder(dataclasses.replace(request, seed=0), PROVIDER, identity, inputs) as folder:  # one for all seeds
+        features = from_pretrained(project, wanted, request.progress, device=request.device, folder=folder)
+        return _find_or_write(request, identity, features, request.device)
 
 
 def _joined(request: EvidenceRequest, settings: EncoderSettings) -> EvidenceRun:
@@ -82,36 +85,38 @@ def _joined(request: EvidenceRequest, settings: EncoderSettings) -> EvidenceRun:
             f"order with {JOIN} between them, and nothing for an encoder that has its own."
         )
     parts = [pool_features(request, settings.replace(encoder=name, weights=file)) for name, file in zip(names, weights)]
-    said = {"provider": PROVIDER, "features": "joined", "encoder": chosen_encoder(settings)}
+    identity = {"provider": PROVIDER, "features": "joined", "encoder": chosen_encoder(settings)}
     inputs = {"pool": request.project.pool().hash}
-    inputs |= {f"features_{number}": one.artifact.hash for number, one in enumerate(parts, 1)}
-    if known := find_evidence(request.project, said, inputs, None):
-        return known
-    arrays = [one.array("features") for one in parts]
-    shape = len(arrays[0]), sum(one.shape[1] for one in arrays)
-    with request.project.draft("evidence", settings=said, inputs=inputs) as draft:
+    inputs |= {f"features_{number}": part.artifact.hash for number, part in enumerate(parts, 1)}
+    if stored := find_evidence(request.project, identity, inputs, None):
+        return stored
+    arrays = [part.array("features") for part in parts]
+    shape = len(arrays[0]), sum(array.shape[1] for array in arrays)
+    with request.project.draft("evidence", settings=identity, inputs=inputs) as draft:
         out = np.lib.format.open_memmap(draft.path("features.npy"), mode="w+", dtype=np.float16, shape=shape)
         for start in range(0, len(out), BLOCK):
-            out[start : start + BLOCK] = np.hstack([unit_length(one[start : start + BLOCK]) for one in arrays])
+            out[start : start + BLOCK] = np.hstack([unit_length(array[start : start + BLOCK]) for array in arrays])
         out.flush()
         draft.facts.update(n_images=shape[0], n_dimensions=shape[1])
-    return opened(draft)
+    return open_evidence(draft)
 
 
-def _keep(request: EvidenceRequest, said: Mapping[str, Any], found: Features, device: str) -> EvidenceRun:
+def _find_or_write(
+    request: EvidenceRequest, identity: Mapping[str, Any], features: Features, device: str
+) -> EvidenceRun:
     """The evidence of these features: found by what they were made from, or written."""
     project, pool = request.project, request.project.pool()
-    inputs = {"pool": pool.hash, **found.inputs}
-    if known := find_evidence(project, said, inputs, None):
-        return known
-    values = checked(found, len(pool))
+    inputs = {"pool": pool.hash, **features.inputs}
+    if stored := find_evidence(project, identity, inputs, None):
+        return stored
+    values = checked(features, len(pool))
     if len(values) != len(pool):
         raise InvalidDataError(
             f"There are features of {len(values):,} of {len(pool):,} images: the pool has grown since. Train again, or "
             "choose another encoder."
         )
-    with project.draft("evidence", settings=said, inputs=inputs) as draft:
+    with project.draft("evidence", settings=identity, inputs=inputs) as draft:
         np.save(draft.path("features.npy"), np.asarray(values, dtype=np.float16), allow_pickle=False)
         draft.device = device
         draft.facts.update(n_images=len(values), n_dimensions=int(values.shape[1]))
-    return opened(draft)
+    return open_evidence(draft)

@@ -77,7 +77,7 @@ class GraphNet(nn.Module):
 def extrapolate_graph(
     values: np.ndarray,
     known_idx: IntArray,
-    known: Mapping[str, FloatArray],
+    known_scores: Mapping[str, FloatArray],
     labels: IntArray,
     *,
     n_classes: int,
@@ -87,7 +87,7 @@ def extrapolate_graph(
     progress: Progress,
     device: str = "cpu",
 ) -> dict[str, FloatArray]:
-    """Scores (N,) of all images with features ``values`` (N, D), from ``known`` scores (M,) at ``known_idx`` (M,).
+    """Scores (N,) of all images with features ``values`` (N, D), from ``known_scores`` (M,) at ``known_idx`` (M,).
 
     ``labels`` (M,) are those of the known images. Known scores stay as they are. All are learned together; which epoch
     counts is decided by the score ``judged_by``, the one whose order matters.
@@ -102,20 +102,22 @@ def extrapolate_graph(
     rows /= spread  # one (N, D) input: the features as they came are not needed any more
     x = torch.from_numpy(rows).to(on)
 
-    wanted = np.stack([np.asarray(scores, dtype=np.float64) for scores in known.values()], axis=1)  # (M, S)
+    wanted = np.stack([np.asarray(scores, dtype=np.float64) for scores in known_scores.values()], axis=1)  # (M, S)
     mean, scale = wanted.mean(axis=0), np.maximum(wanted.std(axis=0), 1e-12)
     target = torch.from_numpy(((wanted - mean) / scale).astype(np.float32)).to(on)
     order = sampling.numpy_rng(seed, sampling.SPLIT).permutation(len(known_idx))
     n_held = max(1, round(HELD_OUT * len(order))) if len(order) > 1 else 0
     held, learned = (torch.from_numpy(part) for part in (order[:n_held], order[n_held:]))
-    place, own = (torch.from_numpy(np.array(one)).long().to(on) for one in (known_idx, labels))  # files are read-only
+    place, own = (
+        torch.from_numpy(np.array(array)).long().to(on) for array in (known_idx, labels)
+    )  # files are read-only
 
     def with_labels(of: Tensor) -> Shown:
         """The known images ``of`` show their label, and no others."""
         return place[of], own[of]
 
     in_use, judged = with_labels(torch.arange(len(order))), held if n_held else learned
-    in_judgement, column = with_labels(learned), list(known).index(judged_by)
+    in_judgement, column = with_labels(learned), list(known_scores).index(judged_by)
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0]))
@@ -141,11 +143,11 @@ def extrapolate_graph(
             progress.report(
                 epoch + 1, settings.epochs, unit="epochs", stage="graph", loss=round(float(loss.detach()), 4)
             )
-    found = {}
-    for number, (name, scores) in enumerate(known.items()):
-        found[name] = best[:, number] * scale[number] + mean[number]
-        found[name][known_idx] = scores
-    return found
+    all_scores = {}
+    for number, (name, scores) in enumerate(known_scores.items()):
+        all_scores[name] = best[:, number] * scale[number] + mean[number]
+        all_scores[name][known_idx] = scores
+    return all_scores
 
 
 def as_torch(graph: sp.csr_array) -> Tensor:

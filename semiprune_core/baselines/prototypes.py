@@ -41,10 +41,10 @@ def prototypicality(
         inertia, centroids = fit(rows, n_clusters, int(start), progress)
         if inertia < least:
             least, best = inertia, centroids
-    found = np.empty(len(values))
-    found[~blank] = to_nearest(rows, best)
-    found[blank] = np.median(found[~blank])
-    return found
+    distances = np.empty(len(values))
+    distances[~blank] = to_nearest(rows, best)
+    distances[blank] = np.median(distances[~blank])
+    return distances
 
 
 def _at_once(rows: FloatArray, n_clusters: int, seed: int, progress: Progress | None) -> tuple[float, FloatArray]:
@@ -85,8 +85,8 @@ def to_nearest(rows: FloatArray, centroids: FloatArray) -> FloatArray:
     >>> to_nearest(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 0.0]])).tolist()
     [0.0, 1.0]
     """
-    found, towards = np.empty(len(rows)), unit_length(centroids).T
+    likeness, towards = np.empty(len(rows)), unit_length(centroids).T
     for start in range(0, len(rows), BLOCK):
-        likeness = unit_length(rows[start : start + BLOCK]) @ towards
-        found[start : start + BLOCK] = np.clip(likeness.max(axis=1), -1, 1)
-    return 1 - found
+        cosines = unit_length(rows[start : start + BLOCK]) @ towards
+        likeness[start : start + BLOCK] = np.clip(cosines.max(axis=1), -1, 1)
+    return 1 - likeness

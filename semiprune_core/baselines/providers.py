@@ -38,7 +38,7 @@ from semiprune_core.errors import MissingStepError
 from semiprune_core.learning.labels import check_labels
 from semiprune_core.project.pool import Pool
 from semiprune_core.records import Evidence, FloatArray, IntArray
-from semiprune_core.results.evidence import EvidenceRun, complete_evidence, find_evidence, opened, write_evidence
+from semiprune_core.results.evidence import EvidenceRun, complete_evidence, find_evidence, open_evidence, write_evidence
 from semiprune_core.scores import ScoreSettings, ScoreTable
 from semiprune_core.training import labels_on_pool
 
@@ -46,43 +46,43 @@ Maker = Callable[[EvidenceRequest], EvidenceRun]
 
 
 def provide(name: str, *, title: str, about: str) -> Callable[[Maker], Maker]:
-    """Register a maker as a provider; the fact ``keep`` leads to the kept evidence itself."""
+    """Register a maker as a provider; the fact ``maker`` gives the stored evidence itself."""
 
     def add(make: Maker) -> Maker:
         def provider(request: EvidenceRequest) -> Evidence:
             return complete_evidence(make(request), request.project, request.project.pool(), request.snapshot())
 
-        PROVIDERS.register(name, title=title, about=about, keep=make)(provider)
+        PROVIDERS.register(name, title=title, about=about, maker=make)(provider)
         return make
 
     assert name in BY_PROVIDER
     return add
 
 
-def keep_scores(
+def find_or_make_scores(
     request: EvidenceRequest,
     settings: Mapping[str, Any],
     inputs: Mapping[str, str],
     make: Callable[[], tuple[ScoreTable, IntArray | None, dict[str, Any]]],
 ) -> EvidenceRun:
     """The evidence of these settings and inputs: found, or made from a table, labels and facts, and kept."""
-    if known := find_evidence(request.project, settings, inputs, request.seed):
-        return known
+    if stored := find_evidence(request.project, settings, inputs, request.seed):
+        return stored
     table, labels, facts = make()
     with request.project.draft("evidence", settings=settings, inputs=inputs, seed=request.seed) as draft:
         write_evidence(draft, request.project.pool(), table, labels)
         draft.facts.update(facts)
-    return opened(draft)
+    return open_evidence(draft)
 
 
-def n_classes_of(request: EvidenceRequest, pool: Pool, wanted: int = 0) -> int:
+def n_classes_of(request: EvidenceRequest, pool: Pool, n_clusters: int = 0) -> int:
     """How many classes there are: those asked for, else the project's, else the reference ones."""
-    found = wanted or len(request.snapshot().class_names) or len(pool.class_names)
-    if found < 2:
+    n_classes = n_clusters or len(request.snapshot().class_names) or len(pool.class_names)
+    if n_classes < 2:
         raise MissingStepError(
             "It is not known how many classes there are. Add the classes on the Label page, or give n_clusters."
         )
-    return found
+    return n_classes
 
 
 def one_column(name: str, values: FloatArray) -> ScoreTable:
@@ -101,13 +101,13 @@ def prototype_scores(request: EvidenceRequest) -> EvidenceRun:
 
     def make() -> tuple[ScoreTable, None, dict[str, Any]]:
         values = features.array("features")
-        found = prototypicality(
+        distances = prototypicality(
             values, n_clusters=n_clusters, seed=request.seed, n_starts=settings.n_starts, progress=request.progress
         )
-        return one_column("prototypicality", found), None, {"encoder": chosen_encoder(settings)}
+        return one_column("prototypicality", distances), None, {"encoder": chosen_encoder(settings)}
 
-    said = {"provider": "prototype_scores", "n_clusters": n_clusters, "n_starts": settings.n_starts}
-    return keep_scores(request, said, {"pool": pool.hash, "features": features.artifact.hash}, make)
+    identity = {"provider": "prototype_scores", "n_clusters": n_clusters, "n_starts": settings.n_starts}
+    return find_or_make_scores(request, identity, {"pool": pool.hash, "features": features.artifact.hash}, make)
 
 
 @provide("zcore_scores", title="Coverage and redundancy", about="Sampled subspaces of the pool's features.")
@@ -119,12 +119,12 @@ def zcore_scores(request: EvidenceRequest) -> EvidenceRun:
 
     def make() -> tuple[ScoreTable, None, dict[str, Any]]:
         rng = np.random.default_rng(request.seed)
-        found = zcore.zcore_scores(features.array("features"), settings=settings, rng=rng, progress=request.progress)
-        return one_column("zcore", found), None, {"encoder": chosen_encoder(settings)}
+        scores = zcore.zcore_scores(features.array("features"), settings=settings, rng=rng, progress=request.progress)
+        return one_column("zcore", scores), None, {"encoder": chosen_encoder(settings)}
 
     own = ("n_samples", "subspace", "n_redundant", "exponent", "random_start")
-    said = {"provider": "zcore_scores", **{name: getattr(settings, name) for name in own}}
-    return keep_scores(request, said, {"pool": pool.hash, "features": features.artifact.hash}, make)
+    identity = {"provider": "zcore_scores", **{name: getattr(settings, name) for name in own}}
+    return find_or_make_scores(request, identity, {"pool": pool.hash, "features": features.artifact.hash}, make)
 
 
 # --- other labels, same training -----------------------------------------------------------------------------------
@@ -148,8 +148,8 @@ def scores_on(
     def make() -> tuple[ScoreTable, IntArray, dict[str, Any]]:
         return scores_of(run, scoring, request.progress), labels, {"n_epochs": run.n_epochs, **facts}
 
-    said = {"provider": provider, "scores": scoring.to_json()}
-    return keep_scores(request, said, {"pool": inputs["pool"], "dynamics": run.artifact.hash}, make)
+    identity = {"provider": provider, "scores": scoring.to_json()}
+    return find_or_make_scores(request, identity, {"pool": inputs["pool"], "dynamics": run.artifact.hash}, make)
 
 
 @provide("reference_scores", title="Scores on reference labels", about="A dynamics run on the pool's own labels.")
@@ -179,15 +179,15 @@ def cluster_labels(
 ) -> EvidenceRun:
     """Deep-clustering labels of the pool by these features, kept as evidence of their own (``labels.npy``)."""
     project, pool = request.project, request.project.pool()
-    said = {"provider": "clusters", "n_clusters": n_clusters, "heads": settings.to_json()}
+    identity = {"provider": "clusters", "n_clusters": n_clusters, "heads": settings.to_json()}
     inputs = {"pool": pool.hash, "features": features.artifact.hash}
-    if known := find_evidence(project, said, inputs, request.seed):
-        return known
+    if stored := find_evidence(project, identity, inputs, request.seed):
+        return stored
     from semiprune_core.baselines.temi import cluster
 
     started = time.monotonic()
-    with work_folder(request, "clusters", said, inputs) as folder:
-        found = cluster(
+    with work_folder(request, "clusters", identity, inputs) as folder:
+        clusters = cluster(
             features.array("features"),
             n_clusters=n_clusters,
             settings=settings,
@@ -196,18 +196,18 @@ def cluster_labels(
             device=request.device,
             folder=folder,
         )
-    with project.draft("evidence", settings=said, inputs=inputs, seed=request.seed) as draft:
-        np.save(draft.path("labels.npy"), found.labels.astype(np.int32), allow_pickle=False)
-        np.save(draft.path("confidence.npy"), found.confidence.astype(np.float32), allow_pickle=False)
-        counts = np.bincount(found.labels, minlength=n_clusters)
+    with project.draft("evidence", settings=identity, inputs=inputs, seed=request.seed) as draft:
+        np.save(draft.path("labels.npy"), clusters.labels.astype(np.int32), allow_pickle=False)
+        np.save(draft.path("confidence.npy"), clusters.confidence.astype(np.float32), allow_pickle=False)
+        counts = np.bincount(clusters.labels, minlength=n_clusters)
         draft.device = request.device
         draft.facts.update(
-            losses=[round(float(loss), 4) for loss in found.losses],
-            best=found.best,
+            losses=[round(float(loss), 4) for loss in clusters.losses],
+            best=clusters.best,
             cluster_counts=counts.tolist(),
             seconds=round(time.monotonic() - started, 1),
         )
-    return opened(draft)
+    return open_evidence(draft)
 
 
 def clustered_scores(
@@ -254,14 +254,14 @@ def self_cluster_scores(request: EvidenceRequest) -> EvidenceRun:
 def self_features(request: EvidenceRequest, settings: SelfClusterSettings) -> EvidenceRun:
     """Features of an encoder trained on the pool itself, kept as evidence."""
     project, pool = request.project, request.project.pool()
-    said = {"provider": "self_encoder", "swav": settings.encoder_training().to_json()}
+    identity = {"provider": "self_encoder", "swav": settings.encoder_training().to_json()}
     inputs = {"pool": pool.hash}
-    if known := find_evidence(project, said, inputs, request.seed):
-        return known
+    if stored := find_evidence(project, identity, inputs, request.seed):
+        return stored
     from semiprune_core.baselines.swav import train_encoder
 
     started = time.monotonic()
-    with work_folder(request, "encoder", said, inputs) as folder:
+    with work_folder(request, "encoder", identity, inputs) as folder:
         values = train_encoder(
             pool.images(),
             settings=settings.encoder_training(),
@@ -271,13 +271,13 @@ def self_features(request: EvidenceRequest, settings: SelfClusterSettings) -> Ev
             folder=folder,
         )
         check_finite(values, "The encoder diverged: lower lr of swav.")
-    with project.draft("evidence", settings=said, inputs=inputs, seed=request.seed) as draft:
+    with project.draft("evidence", settings=identity, inputs=inputs, seed=request.seed) as draft:
         np.save(draft.path("features.npy"), values, allow_pickle=False)
         draft.device = request.device
         draft.facts.update(
             n_images=len(values), n_dimensions=int(values.shape[1]), seconds=round(time.monotonic() - started, 1)
         )
-    return opened(draft)
+    return open_evidence(draft)
 
 
 # --- scores carried on from the labeled subset ---------------------------------------------------------------------
@@ -318,14 +318,14 @@ def extrapolated(
     def make() -> tuple[ScoreTable, None, dict[str, Any]]:
         table = scores_of(run, scoring, request.progress)
         places = np.asarray(run.array("places"))
-        found = carry(np.asarray(source.array("features")), places, table.columns, labels[places], n_classes)
-        found["mean_prob"] = np.clip(found["mean_prob"], 0, 1)  # a probability stays one
+        columns = carry(np.asarray(source.array("features")), places, table.columns, labels[places], n_classes)
+        columns["mean_prob"] = np.clip(columns["mean_prob"], 0, 1)  # a probability stays one
         facts = {"n_epochs": run.n_epochs, "encoder": chosen_encoder(settings), "n_labeled": len(places)}
-        return ScoreTable(found, table.settings, len(pool)), None, facts
+        return ScoreTable(columns, table.settings, len(pool)), None, facts
 
-    said = {"provider": provider, **own, "chosen_by": CHOSEN_BY, "scores": scoring.to_json()}
+    identity = {"provider": provider, **own, "chosen_by": CHOSEN_BY, "scores": scoring.to_json()}
     inputs = {"pool": pool.hash, "dynamics": run.artifact.hash, "features": source.artifact.hash}
-    return keep_scores(request, said, inputs, make)
+    return find_or_make_scores(request, identity, inputs, make)
 
 
 def _stretched_epochs(run: EvidenceRun, n_epochs: int) -> int:
@@ -340,11 +340,11 @@ def knn_scores(request: EvidenceRequest) -> EvidenceRun:
     settings = own_settings(ExtrapolationSettings, request.settings)
 
     def carry(
-        values: np.ndarray, places: IntArray, known: Mapping[str, FloatArray], labels: IntArray, n_classes: int
+        values: np.ndarray, places: IntArray, scores: Mapping[str, FloatArray], labels: IntArray, n_classes: int
     ) -> dict[str, FloatArray]:
         rng = np.random.default_rng(request.seed)
-        k = settings.n_neighbours or choose_k(values[places], known[CHOSEN_BY], rng=rng, progress=request.progress)
-        return extrapolate_knn(values, places, known, k=k, progress=request.progress)
+        k = settings.n_neighbours or choose_k(values[places], scores[CHOSEN_BY], rng=rng, progress=request.progress)
+        return extrapolate_knn(values, places, scores, k=k, progress=request.progress)
 
     return extrapolated(request, "knn_scores", settings, carry, {"n_neighbours": settings.n_neighbours})
 
@@ -354,14 +354,14 @@ def graph_scores(request: EvidenceRequest) -> EvidenceRun:
     settings = own_settings(GraphSettings, request.settings)
 
     def carry(
-        values: np.ndarray, places: IntArray, known: Mapping[str, FloatArray], labels: IntArray, n_classes: int
+        values: np.ndarray, places: IntArray, scores: Mapping[str, FloatArray], labels: IntArray, n_classes: int
     ) -> dict[str, FloatArray]:
         from semiprune_core.baselines.graph import extrapolate_graph
 
         return extrapolate_graph(
             values,
             places,
-            known,
+            scores,
             labels,
             n_classes=n_classes,
             judged_by=CHOSEN_BY,

@@ -282,7 +282,7 @@ BY_PROVIDER: dict[str, type[Settings]] = {
     "knn_scores": ExtrapolationSettings,
     "graph_scores": GraphSettings,
 }
-SCORE_FIELDS = tuple(one.name for one in dataclasses.fields(ScoreSettings))
+SCORE_FIELDS = tuple(field.name for field in dataclasses.fields(ScoreSettings))
 T = TypeVar("T", bound=Settings)
 
 
@@ -295,12 +295,12 @@ def own_settings(kind: type[T], given: Mapping[str, Any]) -> T:
 
 def check_names(given: Mapping[str, Any]) -> None:
     """Refuse a setting that no provider has."""
-    known = {field.name for one in BY_PROVIDER.values() for field in dataclasses.fields(one)} | {*SCORE_FIELDS}
+    allowed = {field.name for kind in BY_PROVIDER.values() for field in dataclasses.fields(kind)} | {*SCORE_FIELDS}
     for name in given:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
+        if name not in allowed:
+            close = difflib.get_close_matches(name, allowed, n=1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
-            raise InvalidSettingError(f"No evidence has a setting '{name}'.{hint} Known: {', '.join(sorted(known))}.")
+            raise InvalidSettingError(f"No evidence has a setting '{name}'.{hint} Known: {', '.join(sorted(allowed))}.")
 
 
 def score_changes(given: Mapping[str, Any]) -> dict[str, Any]:

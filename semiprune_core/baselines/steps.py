@@ -37,7 +37,7 @@ def run_steps(
 
     def save(step: int) -> None:
         if saved is not None and step:
-            tensors = {key: value for name, one in modules.items() for key, value in _state(name, one).items()}
+            tensors = {key: value for name, module in modules.items() for key, value in _state(name, module).items()}
             saved.save(step, {**tensors, **_optimizer_tensors(optimizer)}, {})
 
     for step in range(begin, n_steps):
@@ -63,18 +63,18 @@ def _state(name: str, module: nn.Module) -> dict[str, Tensor]:
 
 
 def _restore(saved: Checkpoints | None, modules: Mapping[str, nn.Module], optimizer: Optimizer) -> int:
-    found = saved.load() if saved is not None else None
-    if found is None:
+    checkpoint = saved.load() if saved is not None else None
+    if checkpoint is None:
         return 0
     for name, module in modules.items():
-        module.load_state_dict(without_prefix(name, found.tensors))
+        module.load_state_dict(without_prefix(name, checkpoint.tensors))
     state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in without_prefix("optimizer", found.tensors).items():
+    for key, tensor in without_prefix("optimizer", checkpoint.tensors).items():
         place, _, name = key.partition(".")
         state.setdefault(int(place), {})[name] = tensor
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
-    return found.step
+    return checkpoint.step
 
 
 def _optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:

@@ -89,8 +89,8 @@ def head_losses(
     with torch.no_grad():
         weight = (teacher[0] + teacher[1]).exp().sum(-1).mean(0)  # (B,)
     pmi = [
-        (beta * (student[one] + teacher[other]) - log_shares).logsumexp(-1)  # (H, B)
-        for one, other in ((0, 1), (1, 0))
+        (beta * (student[view] + teacher[other]) - log_shares).logsumexp(-1)  # (H, B)
+        for view, other in ((0, 1), (1, 0))
     ]
     return -(weight * (pmi[0] + pmi[1]) / 2).mean(-1)
 
@@ -103,7 +103,7 @@ def prepared(values: np.ndarray, settings: HeadSettings, progress: Progress) -> 
         rows = np.array(values, dtype=np.float32)  # a copy, as it is changed in place
     rows -= rows.mean(axis=0)
     blocks = (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
-    rows /= max(math.sqrt(sum(float(np.vdot(one, one)) for one in blocks) / rows.size), 1e-12)
+    rows /= max(math.sqrt(sum(float(np.vdot(block, block)) for block in blocks) / rows.size), 1e-12)
     return rows
 
 
@@ -186,9 +186,9 @@ def cluster(
 
 @torch.inference_mode()
 def _answers(teacher: Heads, seen: Tensor, head: int, temperature: float) -> tuple[IntArray, FloatArray]:
-    found = [
+    answers = [
         (teacher(seen[start : start + PREDICT_BLOCK])[head] / temperature).softmax(-1).max(-1)
         for start in range(0, len(seen), PREDICT_BLOCK)
     ]
-    labels = torch.cat([one.indices for one in found]).cpu().numpy()
-    return labels, torch.cat([one.values for one in found]).cpu().numpy()
+    labels = torch.cat([answer.indices for answer in answers]).cpu().numpy()
+    return labels, torch.cat([answer.values for answer in answers]).cpu().numpy()

@@ -77,16 +77,16 @@ def draw_points(
 
 def _different(n_dimensions: int, n: int, k: int, rng: np.random.Generator) -> IntArray:
     """(n, k) rows of ``k`` different numbers below ``n_dimensions``, each such set equally likely, rising."""
-    found = rng.integers(0, n_dimensions, (n, k))
+    chosen = rng.integers(0, n_dimensions, (n, k))
     while True:
-        found.sort(axis=1)
-        twice = np.flatnonzero((found[:, 1:] == found[:, :-1]).any(axis=1))
+        chosen.sort(axis=1)
+        twice = np.flatnonzero((chosen[:, 1:] == chosen[:, :-1]).any(axis=1))
         if not len(twice):
-            return found
+            return chosen
         if 2 * k > n_dimensions:  # drawing again would take long
-            found[twice] = rng.permuted(np.tile(np.arange(n_dimensions), (len(twice), 1)), axis=1)[:, :k]
+            chosen[twice] = rng.permuted(np.tile(np.arange(n_dimensions), (len(twice), 1)), axis=1)[:, :k]
         else:
-            found[twice] = rng.integers(0, n_dimensions, (len(twice), k))
+            chosen[twice] = rng.integers(0, n_dimensions, (len(twice), k))
 
 
 def _triangular(low: FloatArray, peak: FloatArray, high: FloatArray, chance: FloatArray) -> FloatArray:

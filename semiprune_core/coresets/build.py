@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from semiprune_core.baselines.evidence import EvidenceRequest, evidence_at_hand, kept_for
+from semiprune_core.baselines.evidence import EvidenceRequest, evidence_at_hand, stored_evidence
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.coresets.starting_values import searched_knobs
 from semiprune_core.dynamics.scoring import with_settings
@@ -143,7 +143,7 @@ def own_evidence(
     wanted = EvidenceRequest(
         project, progress or Collected(), device=device, settings=asked, folder=project.folder / "work"
     )
-    found = kept_for(request.method, wanted)
+    found = stored_evidence(request.method, wanted)
     assert found is not None
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from semiprune_core import files, jobs
-from semiprune_core.baselines.evidence import EvidenceRequest, evidence_for, kept_for
+from semiprune_core.baselines.evidence import EvidenceRequest, evidence_for, stored_evidence
 from semiprune_core.coresets import with_searched
 from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.errors import ConflictError, SemiPruneError
@@ -205,7 +205,7 @@ class Choice:
         if trial.method == FULL or trial in self.bench.book:
             return trial
         self.evidence(trial)
-        kept = kept_for(trial.method, self._request(trial))
+        kept = stored_evidence(trial.method, self._request(trial))
         if kept is None:
             return trial
         return trial.replace(knobs=self._knobs_of(trial, kept))

@@ -52,8 +52,8 @@ class EvidenceRun:
     @property
     def n_epochs(self) -> int | None:
         """The length of the dynamics run behind it; None where there was none."""
-        found = self.artifact.facts.get("n_epochs")
-        return None if found is None else int(found)
+        n_epochs = self.artifact.facts.get("n_epochs")
+        return None if n_epochs is None else int(n_epochs)
 
     def table(self) -> ScoreTable:
         read = pq.read_table(self.artifact.path("scores.parquet"), columns=list(self.names), memory_map=True)
@@ -63,8 +63,8 @@ class EvidenceRun:
     def basis(self, own: Basis) -> Basis:
         """What the starting values of methods on this evidence depend on: its own AUM where it has one, else that of
         the project's ``own`` scores."""
-        found = _learned(self.artifact.path("scores.parquet"), self.n_epochs) if "aum" in self.names else own
-        return dataclasses.replace(found, n_epochs=self.n_epochs, aim=own.aim)
+        basis = _learned(self.artifact.path("scores.parquet"), self.n_epochs) if "aum" in self.names else own
+        return dataclasses.replace(basis, n_epochs=self.n_epochs, aim=own.aim)
 
     def array(self, name: str) -> np.ndarray:
         """One of its arrays, memory-mapped."""
@@ -74,17 +74,17 @@ class EvidenceRun:
         """(N,) the labels it stands on; None for evidence without labels."""
         return np.asarray(self.array("labels")) if self.artifact.path("labels.npy").is_file() else None
 
-    def evidence(self, pool: Pool, known: PseudoLabels | None = None) -> Evidence:
-        """What the selectors look at. ``known`` says who labeled what, and gives labels where it has none of its own.
+    def evidence(self, pool: Pool, pseudo: PseudoLabels | None = None) -> Evidence:
+        """What the selectors look at. ``pseudo`` says who labeled what, and gives labels where it has none of its own.
 
         The labels serve options alone (balanced classes, at least k of each); no baseline chooses by them.
         """
         if self.artifact.inputs["pool"] != pool.hash:
             raise MissingStepError(f"The pool has changed since {self.artifact.id} was made. Make it anew.")
         labels = self.labels()
-        if labels is None and known is not None:
-            labels = known.labels
-        human = None if known is None else known.human_mask
+        if labels is None and pseudo is not None:
+            labels = pseudo.labels
+        human = None if pseudo is None else pseudo.human_mask
         return self.table().evidence(labels=labels, human_mask=human, duplicate_of=pool.duplicate_of)
 
 
@@ -98,17 +98,17 @@ def find_evidence(
     project: Project, settings: Mapping[str, Any], inputs: Mapping[str, str], seed: int | None
 ) -> EvidenceRun | None:
     """The newest evidence with exactly these settings, inputs and seed."""
-    for known in reversed(project.artifacts(KIND)):
-        same = dict(known.settings) == dict(settings) and dict(known.inputs) == dict(inputs)
-        if same and known.manifest["seed"] == seed:
-            return EvidenceRun(known)
+    for artifact in reversed(project.artifacts(KIND)):
+        same = dict(artifact.settings) == dict(settings) and dict(artifact.inputs) == dict(inputs)
+        if same and artifact.manifest["seed"] == seed:
+            return EvidenceRun(artifact)
     return None
 
 
 def newest_evidence(project: Project, pool: Pool) -> dict[str, EvidenceRun]:
     """The newest evidence of each provider for the pool as it is now, with whatever settings."""
-    known = [EvidenceRun(one) for one in project.artifacts(KIND) if one.inputs["pool"] == pool.hash]
-    return {one.provider: one for one in known}
+    runs = [EvidenceRun(artifact) for artifact in project.artifacts(KIND) if artifact.inputs["pool"] == pool.hash]
+    return {run.provider: run for run in runs}
 
 
 def write_evidence(draft: Draft, pool: Pool, table: ScoreTable, labels: IntArray | None = None) -> None:
@@ -118,12 +118,12 @@ def write_evidence(draft: Draft, pool: Pool, table: ScoreTable, labels: IntArray
         np.save(draft.path("labels.npy"), labels.astype(np.int32), allow_pickle=False)
 
 
-def opened(draft: Draft) -> EvidenceRun:
-    """What a draft became."""
+def open_evidence(draft: Draft) -> EvidenceRun:
+    """The evidence that a finished draft became."""
     return EvidenceRun(open_artifact(draft.folder))
 
 
-def known_labels(project: Project, pool: Pool) -> PseudoLabels | None:
+def current_pseudo_labels(project: Project, pool: Pool) -> PseudoLabels | None:
     """The latest pseudo-labels of this very pool; None where there are none."""
     artifact = project.latest("pseudo")
     return PseudoRun(artifact).labels() if artifact is not None and artifact.inputs["pool"] == pool.hash else None
@@ -131,9 +131,9 @@ def known_labels(project: Project, pool: Pool) -> PseudoLabels | None:
 
 def complete_evidence(run: EvidenceRun, project: Project, pool: Pool, snapshot: LabelsSnapshot) -> Evidence:
     """The evidence of ``run`` with what is known about the pool: human labels also where no model was trained."""
-    known = known_labels(project, pool)
-    evidence = run.evidence(pool, known)
-    if known is not None:
+    pseudo = current_pseudo_labels(project, pool)
+    evidence = run.evidence(pool, pseudo)
+    if pseudo is not None:
         return evidence
     human, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
     return dataclasses.replace(evidence, human_mask=human >= 0)

@@ -9,8 +9,8 @@ from semiprune_core.project.workspace import Project
 
 def made_from(project: Project, artifact: Artifact, kind: str) -> Artifact:
     """The artifact of ``kind`` that ``artifact`` names among its inputs, by content hash."""
-    wanted = artifact.inputs.get(kind)
-    found = next((one for one in reversed(project.artifacts(kind)) if one.hash == wanted), None)
-    if found is None:
+    wanted_hash = artifact.inputs.get(kind)
+    source = next((past for past in reversed(project.artifacts(kind)) if past.hash == wanted_hash), None)
+    if source is None:
         raise MissingStepError(f"{artifact.id} was made from {kind} that this project no longer has. Make it anew.")
-    return found
+    return source

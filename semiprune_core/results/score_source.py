@@ -27,13 +27,13 @@ def score_source_for(project: Project, method: str) -> ScoreSource:
     """What ``method`` chooses by now: the latest scores, or the newest evidence of a baseline for the present pool."""
     if not has_own_evidence(method):
         return latest_scores(project)
-    found = newest_evidence(project, project.pool()).get(METHODS[method].evidence)
-    if found is None:
+    evidence = newest_evidence(project, project.pool()).get(METHODS[method].evidence)
+    if evidence is None:
         raise MissingStepError(
             f"What {METHODS.title(method)} chooses by was not made yet. Evaluate it first, or choose a coreset: "
             f"semiprune select {project.name} --method {method} --ratio 0.5."
         )
-    return found
+    return evidence
 
 
 def open_score_source(project: Project, artifact_id: str) -> ScoreSource:

@@ -158,8 +158,8 @@ class Best:
 
     @property
     def value_words(self) -> str:
-        said = f"{KNOB_WORDS[self.knob]} {self.value:g}"
-        return said if self.n_epochs is None else f"{said}, T {self.n_epochs}"
+        words = f"{KNOB_WORDS[self.knob]} {self.value:g}"
+        return words if self.n_epochs is None else f"{words}, T {self.n_epochs}"
 
     @property
     def sentence(self) -> str:
@@ -185,7 +185,7 @@ def best_values(table: pd.DataFrame, n_epochs: int | None) -> list[Best]:
 
     Where T was sought its trials count among the values that were tried.
     """
-    found = []
+    best = []
     length = n_epochs or 0
     for ratio, rows in table[table["method"] != RANDOM].groupby("pruning_ratio"):
         by_random = table[(table["method"] == RANDOM) & (table["pruning_ratio"] == ratio)].set_index("seed")["accuracy"]
@@ -198,7 +198,7 @@ def best_values(table: pd.DataFrame, n_epochs: int | None) -> list[Best]:
         difference = float((by_value.loc[value] - by_random).mean())
         n_test = int(rows["n_test"].iloc[0])
         half = _half_of_best(tried.to_numpy(), by_random.to_numpy(), resolution=1 / n_test)
-        found.append(
+        best.append(
             Best(
                 pruning_ratio=float(ratio),
                 knob=str(rows["knob"].iloc[0]),
@@ -216,7 +216,7 @@ def best_values(table: pd.DataFrame, n_epochs: int | None) -> list[Best]:
                 verdict=_verdict(difference, half),
             )
         )
-    return found
+    return best
 
 
 def deviation(values: pd.Series) -> float:
@@ -261,10 +261,10 @@ class SearchRun:
     @property
     def best(self) -> list[Best]:
         """As it was kept; a search from before intervals is judged anew by its trials."""
-        kept = self.artifact.facts["best"]
-        if any("difference_half" not in values for values in kept):
-            return best_values(self.trials(), kept[0]["n_epochs"])
-        return [Best(**values) for values in kept]
+        stored = self.artifact.facts["best"]
+        if any("difference_half" not in values for values in stored):
+            return best_values(self.trials(), stored[0]["n_epochs"])
+        return [Best(**values) for values in stored]
 
     def trials(self) -> pd.DataFrame:
         return pd.read_parquet(self.artifact.path("trials.parquet"))
@@ -273,4 +273,4 @@ class SearchRun:
 def write_search(folder: Path, table: pd.DataFrame, best: list[Best]) -> dict[str, Any]:
     """Write the files of a ``search`` artifact; returns its facts."""
     table.to_parquet(folder / "trials.parquet", index=False)
-    return {"best": [dataclasses.asdict(one) for one in best], "n_trials": len(table)}
+    return {"best": [dataclasses.asdict(value) for value in best], "n_trials": len(table)}

@@ -9,14 +9,14 @@ import torch
 from safetensors.torch import save_file
 from torchvision.models import resnet18
 
-from semiprune_core.baselines import extrapolate, swav
+from semiprune_core.baselines import providers, swav
 from semiprune_core.baselines.evidence import (
     PROVIDERS,
     EvidenceRequest,
     evidence_at_hand,
     evidence_for,
-    keeper,
-    kept_for,
+    evidence_maker,
+    stored_evidence,
 )
 from semiprune_core.baselines.features import feature_settings
 from semiprune_core.baselines.providers import CHOSEN_BY
@@ -40,13 +40,13 @@ from semiprune_core.progress import Collected, Stopped
 from semiprune_core.project.pool import PoolSettings
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.results import latest_scores
-from semiprune_core.results.evidence import EvidenceRun, opened, write_evidence
+from semiprune_core.results.evidence import EvidenceRun, open_evidence, write_evidence
 from semiprune_core.scores import ScoreTable
 from semiprune_core.selection import Basis
 from tests.support.pseudo_runs import label_share
 from tests.support.scored_projects import make_pool, make_scored
 
-BASELINES = [name for name in METHODS if keeper(name) is not None]
+BASELINES = [name for name in METHODS if evidence_maker(name) is not None]
 QUICK = {
     "encoder": "pixels",
     "training": {"epochs": 3, "batch_size": 32},
@@ -95,10 +95,10 @@ def test_every_baseline_of_the_issue_keeps_its_evidence():
 def test_evidence_is_made_once_found_again_and_never_taken_for_the_lines_own(method, project):
     before = {kind: project.latest(kind).id for kind in ("pseudo", "trajectory", "scores")}
     assert method not in evidence_at_hand(project)
-    first = kept_for(method, request(project))
+    first = stored_evidence(method, request(project))
     n_made = len(project.artifacts("evidence"))
     progress = Collected()
-    again = kept_for(method, request(project, progress=progress))
+    again = stored_evidence(method, request(project, progress=progress))
     assert again.artifact.id == first.artifact.id and len(project.artifacts("evidence")) == n_made
     assert not [one for one in progress.reports if one.get("unit") == "steps" or "loss" in one]
     assert evidence_at_hand(project)[method].artifact.id == first.artifact.id
@@ -108,13 +108,13 @@ def test_evidence_is_made_once_found_again_and_never_taken_for_the_lines_own(met
     assert evidence.n_images == 80 and set(needs_of(method)) <= {*evidence.scores, "mean_prob"}
     assert evidence.human_mask is not None and evidence.labels is not None and evidence.duplicate_of is not None
     assert first.artifact.inputs["pool"] == project.pool().hash
-    other = kept_for(method, request(project, seed=1))
+    other = stored_evidence(method, request(project, seed=1))
     assert other.artifact.id != first.artifact.id
 
 
 @pytest.mark.parametrize("method", ["zcore", "fully_supervised", "elfs"])
 def test_a_baselines_coreset_is_built_shown_exported_and_proven(method, project, tmp_path):
-    kept = kept_for(method, request(project))
+    kept = stored_evidence(method, request(project))
     asked = CoresetRequest(method=method, pruning_ratio=0.5)
     run = build_coreset(project, asked)
     assert run.artifact.inputs["evidence"] == kept.artifact.hash
@@ -134,24 +134,26 @@ def test_a_baselines_coreset_is_built_shown_exported_and_proven(method, project,
 
 
 def test_options_count_human_labels_also_in_a_baselines_coreset(project):
-    kept_for("zcore", request(project))
+    stored_evidence("zcore", request(project))
     run = build_coreset(project, CoresetRequest(method="zcore", pruning_ratio=0.5, keep_human=True))
     human = np.load(project.latest("pseudo").path("human_mask.npy"))
     assert run.coreset().mask[human].all() and run.artifact.facts["n_human"] == human.sum()
 
 
 def test_the_clusters_serve_three_scores_with_one_training(project):
-    made = {kept_for(name, request(project)).artifact.id for name in ("elfs", "cluster_el2n", "cluster_forgetting")}
+    made = {
+        stored_evidence(name, request(project)).artifact.id for name in ("elfs", "cluster_el2n", "cluster_forgetting")
+    }
     assert len(made) == 1
     kinds = [one.settings["provider"] for one in project.artifacts("evidence")]
     assert sorted(kinds) == ["cluster_scores", "clusters", "dynamics", "features"]
 
 
 def test_other_score_settings_do_not_train_again(project):
-    first = kept_for("fully_supervised", request(project))
+    first = stored_evidence("fully_supervised", request(project))
     progress = Collected()
     other = EvidenceRequest(project, progress, settings={**QUICK, "gamma": 0.5})
-    again = kept_for("fully_supervised", other)
+    again = stored_evidence("fully_supervised", other)
     assert again.artifact.id != first.artifact.id and not [one for one in progress.reports if "loss" in one]
     assert again.table().settings.gamma == 0.5 and again.table().settings.window == 2
     assert not np.array_equal(again.table()["dual"], first.table()["dual"])
@@ -163,22 +165,22 @@ def test_the_schedule_is_that_of_the_projects_own_dynamics_run(project):
     said = json.loads((latest.folder / "manifest.json").read_text())
     said["settings"] = {"preset": "custom", "training": SupervisedSettings(**schedule).to_json()}
     (latest.folder / "manifest.json").write_text(json.dumps(said))
-    kept = kept_for("fully_supervised", EvidenceRequest(project, Collected(), settings={"window": 2}))
+    kept = stored_evidence("fully_supervised", EvidenceRequest(project, Collected(), settings={"window": 2}))
     assert kept.n_epochs == 4
     dynamics = next(one for one in project.artifacts("evidence") if one.settings["provider"] == "dynamics")
     assert {name: dynamics.settings["training"][name] for name in schedule} == schedule
 
 
 def test_a_stopped_training_goes_on_in_the_same_folder(project, tmp_path):
-    whole = kept_for("fully_supervised", request(project))
+    whole = stored_evidence("fully_supervised", request(project))
     plain = whole.table()["aum"]
     for artifact in project.artifacts("evidence"):
         shutil.rmtree(artifact.folder)
     with pytest.raises(Stopped):
-        kept_for("fully_supervised", request(project, progress=Collected(4), folder=tmp_path / "work"))
+        stored_evidence("fully_supervised", request(project, progress=Collected(4), folder=tmp_path / "work"))
     assert not project.artifacts("evidence") and list((tmp_path / "work").iterdir())
     progress = Collected()
-    again = kept_for("fully_supervised", request(project, progress=progress, folder=tmp_path / "work"))
+    again = stored_evidence("fully_supervised", request(project, progress=progress, folder=tmp_path / "work"))
     assert progress.reports[0]["done"] >= 4
     np.testing.assert_array_equal(again.table()["aum"], plain)
     assert not list((tmp_path / "work").iterdir())
@@ -197,7 +199,7 @@ def test_features_that_are_not_finite_are_never_kept(method, module, maker, proj
 
     monkeypatch.setattr(module, maker, broken)
     with pytest.raises(InvalidDataError, match=r"not finite.*diverged: lower lr of"):
-        kept_for(method, request(project))
+        stored_evidence(method, request(project))
     assert not project.artifacts("evidence")
 
 
@@ -205,7 +207,9 @@ def test_an_encoder_that_diverges_says_what_to_lower_and_leaves_nothing(project,
     settings = {**QUICK, "swav": {**QUICK["swav"], "epochs": 3, "lr": 1e20}}
     for _ in range(2):  # it is not found the next time either
         with pytest.raises(SemiPruneError, match="Lower lr of swav"):
-            kept_for("elfs_self", EvidenceRequest(project, Collected(), settings=settings, folder=tmp_path / "work"))
+            stored_evidence(
+                "elfs_self", EvidenceRequest(project, Collected(), settings=settings, folder=tmp_path / "work")
+            )
     assert not project.artifacts("evidence")
 
 
@@ -218,7 +222,7 @@ def test_fully_supervised_learns_from_the_reference_labels_and_no_others(project
         return train(images, labels, **more)
 
     monkeypatch.setattr(supervised_run, "train_supervised", watched)
-    kept = kept_for("fully_supervised", request(project))
+    kept = stored_evidence("fully_supervised", request(project))
     reference = project.pool().reference_labels
     assert (np.load(project.latest("pseudo").path("labels.npy")) != reference).any()  # so that a swap would show
     assert len(learned) == 1
@@ -237,17 +241,17 @@ def test_fully_supervised_asks_for_a_label_of_every_image(workspace, tmp_path):
     import_source(project, settings, Collected())
     project = workspace.project(project.name)
     with pytest.raises(MissingStepError, match="0 of 12 images came with one"):
-        kept_for("fully_supervised", request(project))
+        stored_evidence("fully_supervised", request(project))
     with pytest.raises(MissingStepError, match="how many classes"):
-        kept_for("elfs", request(project))
+        stored_evidence("elfs", request(project))
     with pytest.raises(InvalidDataError, match="at least two classes"):
-        kept_for("extrapolation_knn", request(project))
+        stored_evidence("extrapolation_knn", request(project))
 
 
 def test_extrapolation_keeps_the_scores_of_the_labeled_images_and_follows_new_labels(workspace, tmp_path):
     project = make_pool(workspace, tmp_path, n=80)
     label_share(project, 0.4)
-    kept = kept_for("extrapolation_knn", request(project))
+    kept = stored_evidence("extrapolation_knn", request(project))
     dynamics = next(one for one in project.artifacts("evidence") if one.settings["provider"] == "dynamics")
     places = np.load(dynamics.path("places.npy"))
     assert len(places) == kept.artifact.facts["n_labeled"] == 32 and dynamics.facts["n_images"] == 32
@@ -257,19 +261,17 @@ def test_extrapolation_keeps_the_scores_of_the_labeled_images_and_follows_new_la
     evidence = evidence_for("extrapolation_knn", request(project))
     assert evidence.labels is None and evidence.human_mask.sum() == 32  # no model was trained here
     label_share(project, 0.1, seed=5)
-    assert kept_for("extrapolation_knn", request(project)).artifact.id != kept.artifact.id
+    assert stored_evidence("extrapolation_knn", request(project)).artifact.id != kept.artifact.id
 
 
 def test_the_number_of_neighbours_is_chosen_for_the_score_that_is_chosen_by(workspace, tmp_path, monkeypatch):
     assert {METHODS[name].score for name in ("extrapolation_knn", "extrapolation_gnn")} == {CHOSEN_BY}
     tried = []
-    choose = extrapolate.choose_k
-    monkeypatch.setattr(
-        extrapolate, "choose_k", lambda *given, **more: tried.append(given[1]) or choose(*given, **more)
-    )
+    choose = providers.choose_k
+    monkeypatch.setattr(providers, "choose_k", lambda *given, **more: tried.append(given[1]) or choose(*given, **more))
     project = make_pool(workspace, tmp_path, n=80)
     label_share(project, 0.4)
-    kept = kept_for("extrapolation_knn", request(project))
+    kept = stored_evidence("extrapolation_knn", request(project))
     dynamics = next(one for one in project.artifacts("evidence") if one.settings["provider"] == "dynamics")
     np.testing.assert_array_equal(tried[0], kept.table()[CHOSEN_BY][np.load(dynamics.path("places.npy"))])
 
@@ -283,12 +285,12 @@ def as_kept_before(project, kept):
     with project.draft("evidence", settings=settings, inputs=artifact.inputs, seed=artifact.manifest["seed"]) as draft:
         write_evidence(draft, project.pool(), ScoreTable(columns, table.settings, table.n_images))
         draft.facts.update(n_epochs=kept.n_epochs)
-    return opened(draft)
+    return open_evidence(draft)
 
 
 @pytest.mark.parametrize("method", ["extrapolation_knn", "extrapolation_gnn"])
 def test_evidence_of_an_earlier_version_serves_its_coresets_and_is_made_anew_for_others(method, project):
-    old = as_kept_before(project, kept_for(method, request(project)))
+    old = as_kept_before(project, stored_evidence(method, request(project)))
     asked = CoresetRequest(method=method, pruning_ratio=0.5)
     by_dual = build_coreset(project, CoresetRequest(method=method, pruning_ratio=0.5, score="dual"), kept=old)
     assert by_dual.artifact.settings["knobs"]["score"] == "dual"
@@ -308,7 +310,9 @@ def test_the_scorer_of_a_tenth_is_trained_like_a_coreset_of_that_size(workspace,
     project = make_pool(workspace, tmp_path, n=300)
     label_share(project, 0.1)
     quick = supervised_preset("quick")
-    kept = kept_for("extrapolation_knn", EvidenceRequest(project, Collected(), settings={"training": {"epochs": 12}}))
+    kept = stored_evidence(
+        "extrapolation_knn", EvidenceRequest(project, Collected(), settings={"training": {"epochs": 12}})
+    )
     run = next(one for one in project.artifacts("evidence") if one.settings["provider"] == "dynamics")
     wanted = quick.for_coreset(0.9).replace(epochs=12)
     assert run.settings["training"] == wanted.to_json() and wanted.batch_size == quick.batch_size // 4
@@ -318,18 +322,20 @@ def test_the_scorer_of_a_tenth_is_trained_like_a_coreset_of_that_size(workspace,
 def test_a_baseline_starts_from_how_well_its_own_labels_were_learned(workspace, tmp_path):
     project = make_scored(workspace, tmp_path, n=60)
     own = latest_scores(project).basis()
-    kept = kept_for("fully_supervised", request(project))
+    kept = stored_evidence("fully_supervised", request(project))
     assert kept.basis(own) == Basis.learned(kept.table()["aum"], kept.n_epochs)
     assert kept.basis(own).aum != own.aum
-    bare = kept_for("zcore", EvidenceRequest(project, Collected(), settings={"encoder": "pixels", "n_samples": 50}))
+    bare = stored_evidence(
+        "zcore", EvidenceRequest(project, Collected(), settings={"encoder": "pixels", "n_samples": 50})
+    )
     assert bare.basis(own).aum == own.aum and bare.basis(own).n_epochs is None
 
 
 def test_settings_that_nobody_has_are_refused_with_a_hint(project):
     with pytest.raises(InvalidSettingError, match="No evidence has a setting 'encodre'. Did you mean 'encoder'"):
-        kept_for("zcore", EvidenceRequest(project, Collected(), settings={"encodre": "pixels"}))
+        stored_evidence("zcore", EvidenceRequest(project, Collected(), settings={"encodre": "pixels"}))
     with pytest.raises(InvalidSettingError, match="An encoder is named"):
-        kept_for("zcore", EvidenceRequest(project, Collected(), settings={"encoder": "odd:thing"}))
+        stored_evidence("zcore", EvidenceRequest(project, Collected(), settings={"encoder": "odd:thing"}))
 
 
 def test_features_follow_the_weights_file_and_are_computed_once(project, tmp_path):
@@ -340,7 +346,7 @@ def test_features_follow_the_weights_file_and_are_computed_once(project, tmp_pat
         torch.manual_seed(seed)
         save_file(resnet18(num_classes=2).state_dict(), path)
         progress = Collected()
-        run = kept_for("prototypicality", EvidenceRequest(project, progress, settings=settings))
+        run = stored_evidence("prototypicality", EvidenceRequest(project, progress, settings=settings))
         return run.artifact.inputs["features"], [one for one in progress.reports if one.get("stage") == "features"]
 
     first, computed = made(0)
@@ -358,7 +364,7 @@ def test_a_stopped_encoding_goes_on_with_the_same_encoder_and_size_alone(project
 
     def run(progress, **more):
         asked = EvidenceRequest(project, progress, settings={**settings, **more}, folder=tmp_path / "work", seed=seed)
-        return kept_for("prototypicality", asked)
+        return stored_evidence("prototypicality", asked)
 
     def begun(progress):
         return next(one["done"] for one in progress.reports if one["stage"] == "features")
@@ -386,7 +392,7 @@ def test_encoders_with_a_plus_stand_side_by_side_each_of_length_one(project, tmp
 
     def run(**more):
         asked = {**settings, "n_clusters": 3, **more}
-        return kept_for("prototypicality", EvidenceRequest(project, Collected(), settings=asked))
+        return stored_evidence("prototypicality", EvidenceRequest(project, Collected(), settings=asked))
 
     joined = features_of(project, run())
     first, second = (
@@ -419,7 +425,7 @@ def test_features_are_computed_on_the_device_asked_for(project, tmp_path, monkey
     monkeypatch.setattr(features, "encode", watched)
     save_file(resnet18(num_classes=2).state_dict(), tmp_path / "net.safetensors")
     settings = {"encoder": "resnet18", "weights": str(tmp_path / "net.safetensors"), "encoder_size": 32}
-    kept_for("prototypicality", EvidenceRequest(project, Collected(), device="cuda:1", settings=settings))
+    stored_evidence("prototypicality", EvidenceRequest(project, Collected(), device="cuda:1", settings=settings))
     made = next(one for one in project.artifacts("evidence") if one.settings["provider"] == "features")
     assert asked == ["cuda:1"] and made.manifest["device"] == "cuda:1"
 
@@ -439,7 +445,7 @@ def test_small_images_are_shown_to_an_encoder_at_the_size_it_is_made_for(setting
 
 
 def test_a_pool_that_grew_needs_its_evidence_anew(project, tmp_path):
-    kept_for("zcore", request(project))
+    stored_evidence("zcore", request(project))
     np.savez(tmp_path / "more.npz", images=np.zeros((3, 28, 28), np.uint8), labels=np.zeros(3, int))
     import_source(
         project,
@@ -454,7 +460,7 @@ def test_a_pool_that_grew_needs_its_evidence_anew(project, tmp_path):
 
 
 def test_the_projects_own_methods_keep_nothing(project):
-    assert kept_for("semi_aum_cutoff", request(project)) is None and keeper("top") is None
+    assert stored_evidence("semi_aum_cutoff", request(project)) is None and evidence_maker("top") is None
     other = EvidenceRequest(project, Collected(), settings={"encoder": "pixels"})  # a baseline's: not theirs
     assert set(evidence_for("semi_dual_beta", other).scores) == set(latest_scores(project).names)
 

@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from semiprune_core import steps
-from semiprune_core.baselines.evidence import EvidenceRequest, kept_for
+from semiprune_core.baselines.evidence import EvidenceRequest, stored_evidence
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.labeling import open_store
 from semiprune_core.progress import Collected
@@ -108,7 +108,7 @@ def test_a_baseline_is_offered_once_its_evidence_is_there(workspace, tmp_path):
     app = opened("select", project)
     assert "ZCore" not in app.selectbox(key="select_method").options
     settings = {"encoder": "pixels", "n_samples": 100}
-    kept = kept_for("zcore", EvidenceRequest(project, Collected(), settings=settings))
+    kept = stored_evidence("zcore", EvidenceRequest(project, Collected(), settings=settings))
     app = opened("select", project)
     shown = app.selectbox(key="select_method").options
     assert "ZCore" in shown and shown.index("ZCore") > shown.index("Semi-DUAL+Beta") and "ELFS" not in shown
