@@ -12,23 +12,42 @@ from semiprune_core import __version__
 
 
 def build_parser() -> argparse.ArgumentParser:
+    """The whole command line. Loads every command."""
     from semiprune_core.commands import COMMANDS
 
-    parser = argparse.ArgumentParser(prog="semiprune", description="From a pool of unlabeled images to a coreset.")
-    parser.add_argument("--version", action="version", version=f"semiprune {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parser = _bare_parser()
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in sorted(COMMANDS):
         command = COMMANDS[name]
-        one = commands.add_parser(name, help=command.help, description=command.help[0].upper() + command.help[1:] + ".")
-        one.add_argument("--json", action="store_true", help="print the result as JSON")
-        one.add_argument("--home", help="the workspace (default: SEMIPRUNE_HOME or ./workspace)")
-        one.add_argument("--quiet", action="store_true", help="show no progress")
-        command.configure(one)
+        sentence = command.help[0].upper() + command.help[1:] + "."
+        subparser = subparsers.add_parser(name, help=command.help, description=sentence)
+        subparser.add_argument("--json", action="store_true", help="print the result as JSON")
+        subparser.add_argument("--home", help="the workspace (default: SEMIPRUNE_HOME or ./workspace)")
+        subparser.add_argument("--quiet", action="store_true", help="show no progress")
+        command.configure(subparser)
     return parser
 
 
+def _bare_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="semiprune", description="From a pool of unlabeled images to a coreset.")
+    parser.add_argument("--version", action="version", version=f"semiprune {__version__}")
+    return parser
+
+
+def _answer_at_once(words: Sequence[str]) -> None:
+    """Answer ``semiprune`` and ``semiprune --version`` without loading any command, then exit."""
+    parser = _bare_parser()
+    if not words:
+        parser.usage = "semiprune COMMAND ..."
+        parser.error("name a command. To list them: semiprune --help")
+    if words[0] == "--version":
+        parser.parse_args(words[:1])
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 when it went well, 1 on an error of the input, 2 on wrong usage, 130 when interrupted."""
+    """Run a command; return 0 on success, 1 on a user error, 2 on wrong usage, 130 when interrupted."""
+    _answer_at_once(sys.argv[1:] if argv is None else argv)
+
     from semiprune_core.commands import COMMANDS, Console
     from semiprune_core.errors import SemiPruneError
     from semiprune_core.progress import Stopped

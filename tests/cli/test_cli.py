@@ -97,3 +97,26 @@ def test_python_dash_m_is_the_same_command():
         [sys.executable, "-m", "semiprune_core", "--version"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.stdout.startswith("semiprune ")
+
+
+@pytest.mark.parametrize(
+    "words, code, answer",
+    [
+        (["--version"], 0, "semiprune 0.1.0"),
+        ([], 2, "semiprune: error: name a command. To list them: semiprune --help"),
+    ],
+    ids=["version", "bare"],
+)
+def test_version_and_a_bare_call_answer_without_loading_anything(words, code, answer):
+    script = f"""
+import sys
+from semiprune_core.cli import main
+try:
+    main({words!r})
+except SystemExit as ended:
+    loaded = {{name.partition(".")[0] for name in sys.modules}} & {{"numpy", "pandas", "pyarrow", "torch", "PIL"}}
+    print(ended.code, sorted(loaded))
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert answer in (done.stdout + done.stderr).splitlines()
+    assert done.stdout.splitlines()[-1] == f"{code} []"
