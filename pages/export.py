@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from pages.parts import coreset_labels, job_panel, urls
+from pages.parts import coreset_labels, errors, job_panel, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal, size
 from semiprune_core import jobs
@@ -300,7 +300,7 @@ def main() -> None:
         try:
             contents = [content_of(project, run) for run in chosen]
         except SemiPruneError as error:
-            st.error(literal(str(error), 400), icon=":material/error:")
+            errors.show(error)
             history(project)
             return
         facts(contents[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import coreset_labels
+from pages.parts import coreset_labels, errors
 from pages.parts import labeling_classes as classes
 from pages.parts import labeling_elements as elements
 from pages.parts import labeling_exchange as exchange
@@ -57,11 +57,8 @@ def ask_name(words: str) -> None:
         given = st.form_submit_button(words, type="primary")
     if not given:
         return
-    try:
+    with errors.shown():
         check_annotator(name.strip())
-    except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
-    else:
         st.session_state[NAME] = name.strip()
         st.rerun()
 

@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:  # `streamlit run` puts the script's own folder there, not ours
     sys.path.insert(0, str(ROOT))
 
+from pages.parts import errors, tour  # noqa: E402
 from pages.parts import project as projects  # noqa: E402
-from pages.parts import tour  # noqa: E402
 from pages.parts.text import literal  # noqa: E402
 from semiprune_core import steps  # noqa: E402
 from semiprune_core.errors import SemiPruneError  # noqa: E402
@@ -68,7 +68,7 @@ def main() -> None:
         tour.show(page.url_path or "home")
         page.run()
     except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
+        errors.show(error)
         st.page_link("home.py", label="Go to the projects", icon=":material/arrow_forward:")
 
 

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.parts import image_list, inspecting, job_panel, refreshing, urls, who
+from pages.parts import errors, image_list, inspecting, job_panel, refreshing, urls, who
 from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
-from pages.parts.text import count, literal
+from pages.parts.text import count
 from semiprune_core import jobs
 from semiprune_core.embeddings.features import FEATURES, available_features
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import states
 from semiprune_core.labeling.classes import NEUTRAL, PALETTE
 from semiprune_core.maps.embedding_map import EmbeddingMap, MapSettings, inside, maps_of
@@ -66,13 +65,11 @@ def new_map(project: Project) -> None:
     st.caption(f"Takes {REDUCERS.facts(str(method))['pace']}; PCA is shown meanwhile.")
     seed = st.number_input("Seed", 0, 2**31 - 1, 0, key="map_seed")
     if st.button("Make the map", type="primary", key="map_start"):
-        try:
+        with errors.shown():
             settings = MapSettings(
                 features=str(features), method=str(method), seed=int(seed), encoder=encoder, weights=weights
             )
             start(project, settings)
-        except SemiPruneError as error:
-            st.error(literal(str(error), 1000), icon=":material/error:")
 
 
 def first_map(project: Project) -> None:
@@ -168,6 +165,7 @@ def panel(project: Project, one: EmbeddingMap) -> dict[str, Any]:
 
 
 @st.fragment
+@errors.shown()
 def explore(project: Project, pool: Pool, found: list[EmbeddingMap]) -> None:
     """The map, and below it the gallery of what was drawn around. Only this part runs anew after a lasso."""
     columns = columns_of(project, pool)

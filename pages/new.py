@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import import_form
+from pages.parts import errors, import_form
 from pages.parts import project as projects
-from pages.parts.text import literal
 from semiprune_core import jobs
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing import ImportSettings
 from semiprune_core.project.pool import SIZES, PoolSettings
 
@@ -35,13 +33,10 @@ with st.expander("Training cache", icon=":material/tune:"):
 if st.button("Import", type="primary", icon=":material/download:", disabled=spec is None or mixed) and spec is not None:
     name = title.strip() or import_form.name_of(spec, "new")
     pool = None if side == "Auto" else PoolSettings(size=int(side), channels=int(channels), fit=str(fit)).to_json()
-    try:
+    with errors.shown():
         project = projects.workspace().create(name)
         settings = ImportSettings(source=spec.to_json(), pool=pool)
         jobs.submit(project, "import", settings.to_json(), title=f"Importing {name}")
-    except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
-    else:
         st.session_state.pop("new_arrived", None)
         projects.choose(project.name)
         st.switch_page("pool.py")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts import charts, components, import_form, job_panel, urls
+from pages.parts import charts, components, errors, import_form, job_panel, urls
 from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, duration, literal, size
 from semiprune_core import jobs
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing import ImportSettings, can_repeat
 from semiprune_core.jobs import states
 from semiprune_core.project.pool import Pool, Segment, show_id
@@ -159,11 +158,8 @@ def add_images(project: Project) -> None:
         )
     spec = import_form.choose_source("add")
     if st.button("Add images", type="primary", icon=":material/add_photo_alternate:", disabled=spec is None) and spec:
-        try:
+        with errors.shown():
             jobs.submit(project, "import", ImportSettings(source=spec.to_json()).to_json(), title="Adding images")
-        except SemiPruneError as error:
-            st.error(literal(str(error), 1000), icon=":material/error:")
-        else:
             st.session_state.pop("add_arrived", None)
             st.rerun()
 

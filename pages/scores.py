@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts import components, job_panel, refreshing, score_charts, scored
+from pages.parts import components, errors, job_panel, refreshing, score_charts, scored
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import jobs
@@ -39,6 +39,7 @@ def watch(project: Project) -> bool:
 
 
 @st.fragment(run_every=2.0)
+@errors.shown()
 def live_curve(job: Job) -> None:
     epochs = [line for line in job.progress() if line.get("train_accuracy") is not None and "epoch" in line]
     if epochs:
@@ -220,7 +221,7 @@ def main() -> None:
     try:
         seen = scored.view(project, scores)
     except SemiPruneError as error:
-        st.error(literal(str(error), 500), icon=":material/error:")
+        errors.show(error)
         start(project, words="Score anew", primary=True)
         return
     facts(seen)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from pages.parts import coreset_labels, refreshing, score_charts, scored, search_panel, urls
+from pages.parts import coreset_labels, errors, refreshing, score_charts, scored, search_panel, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, select_view, with_searched
@@ -243,6 +244,7 @@ def picture(project: Project, seen: ScoreView, found: Preview) -> None:
 
 
 @st.fragment
+@errors.shown()
 def choose(project: Project, seen: ScoreView) -> None:
     """Controls and picture: a slider move runs this alone."""
     kept = scored.kept(project)
@@ -254,15 +256,16 @@ def choose(project: Project, seen: ScoreView) -> None:
         try:
             found = select_view.preview(seen, request, kept=own)
         except SemiPruneError as error:
-            st.error(literal(str(error), 500), icon=":material/error:")
+            errors.show(error)
             return
         picture(project, seen, found)
     with left:
         if st.button("Build coreset", type="primary", icon=":material/done_all:", width="stretch"):
-            run = build_coreset(project, request, scores=seen.scores, kept=own)
-            export_csv(project, run)
-            st.session_state["select_built"] = run.artifact.id
-            st.rerun()
+            with errors.shown():
+                run = build_coreset(project, request, scores=seen.scores, kept=own)
+                export_csv(project, run)
+                st.session_state["select_built"] = run.artifact.id
+                st.rerun()
         st.caption(f"Keeps {count(found.budget, 'image')} and writes the CSV files.")
 
 
@@ -284,8 +287,7 @@ def saved(project: Project, runs: list[CoresetRun]) -> None:
             coreset_labels.button(artifact.id, key=f"annotate_{artifact.id}")
             if not files:
                 if st.button("Write CSV", key=f"csv_{artifact.id}", icon=":material/table:"):
-                    export_csv(project, run)
-                    st.rerun()
+                    errors.attempt(functools.partial(export_csv, project, run))
                 continue
             twin = max(project.exports_folder.glob(f"{artifact.id}-all-*.csv"), key=lambda path: path.stat().st_mtime)
             st.link_button("Coreset CSV", urls.export(project.name, files[-1].name), icon=":material/download:")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts import errors
 from pages.parts import labeling_elements as elements
 from pages.parts.text import count, literal
 from semiprune_core.errors import SemiPruneError
@@ -73,6 +74,7 @@ def show(project: Project, pool: Pool, store: LabelStore, run: CoresetRun, who: 
 
 
 @st.fragment(run_every=EVERY)
+@errors.shown()
 def _how_far(pool: Pool, store: LabelStore, run: CoresetRun, words: str) -> None:
     """Looks again by itself: the deck saves alone."""
     found = review.coreset_labels(pool, run, store)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts import errors
 from pages.parts import study as studies
 from pages.parts.text import count, duration, literal
 from semiprune_core import jobs
@@ -142,7 +143,7 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
             study=study,
         )
     except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
+        errors.show(error)
         return None
 
 
@@ -205,11 +206,8 @@ def time_words(minutes: float | None) -> str:
 
 
 def start(project: Project, settings: EvaluationSettings) -> None:
-    try:
+    with errors.shown():
         with st.spinner("Looking at what this machine can train with"):
             submit_evaluation(project, settings)
         jobs.supervise(project.workspace)
-    except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
-    else:
         st.rerun()

@@ -8,9 +8,8 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from pages.parts import study
+from pages.parts import errors, study
 from pages.parts.text import duration
-from pages.parts.training_history import attempt
 from semiprune_core import training
 from semiprune_core.evaluation.runs import TRUTHS, Evaluation, delete_kept
 from semiprune_core.evaluation.study_view import StudyRun
@@ -64,7 +63,7 @@ def draw(project: Project, done: Sequence[Evaluation], studied: Sequence[StudyRu
             "stay, and a stopped evaluation stays resumable until it is deleted itself."
         )
         if st.button("Delete", key="evaluate_delete", icon=":material/delete:"):
-            attempt(removable[chosen][1])
+            errors.attempt(removable[chosen][1])
 
 
 def _row(evaluation: Evaluation) -> dict[str, str]:

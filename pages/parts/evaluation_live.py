@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts import evaluation_result, study
+from pages.parts import errors, evaluation_result, study
 from pages.parts.text import count, duration, literal
-from pages.parts.training_history import attempt
 from semiprune_core import evaluation, training
 from semiprune_core.evaluation import studies
 from semiprune_core.evaluation.runs import of_job
@@ -20,6 +19,7 @@ EVERY = 2.0
 
 
 @st.fragment(run_every=EVERY)
+@errors.shown()
 def watch(project: Project, job: Job) -> None:
     """The job until it ends; then the whole page runs once more and sees the result."""
     status = job.status()
@@ -81,7 +81,7 @@ def buttons(job: Job, status: JobStatus) -> None:
             type="primary",
         ):
             with st.spinner("Resuming"):
-                attempt(functools.partial(training.resume, job))
+                errors.attempt(functools.partial(training.resume, job))
         if (
             status.is_resumable
             and job.kind == evaluation.KIND
@@ -92,7 +92,7 @@ def buttons(job: Job, status: JobStatus) -> None:
                 help="Saves the trainings that have ended as an evaluation of its own. You can still resume.",
             )
         ):
-            attempt(functools.partial(evaluation.keep_partial, job))
+            errors.attempt(functools.partial(evaluation.keep_partial, job))
         with st.popover("Log", icon=":material/article:"):
             st.code(job.log_tail(60) or "Nothing yet.", language=None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts import components, urls
+from pages.parts import components, errors, urls
 from pages.parts.text import literal, size
 from semiprune_core.maps.map_view import columns_of
 from semiprune_core.project.pool import Pool
@@ -13,6 +13,7 @@ from semiprune_core.project.workspace import Project
 
 
 @st.dialog("Image", width="large")
+@errors.shown()
 def open_image(project: Project, pool: Pool, image_id: str) -> None:
     position = int(pool.positions([int(image_id, 16)])[0])
     row = pool.facts([position])[0]

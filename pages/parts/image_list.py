@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts import components, urls, who
+from pages.parts import components, errors, urls, who
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, literal
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import open_store
 from semiprune_core.maps.map_view import Columns, columns_of
 from semiprune_core.project.pool import Pool, show_id
@@ -121,7 +120,7 @@ def actions(project: Project, pool: Pool, positions: IntArray, chosen: tuple[str
     if annotator is None:
         who.ask(key)
         return
-    try:
+    with errors.shown():
         if label and target is not None:
             review.label_images(store, ids, target, annotator=annotator)
             done(key, f"{count(len(ids), 'image')} labeled {literal(target)}. A person's label wins from now on.")
@@ -132,8 +131,6 @@ def actions(project: Project, pool: Pool, positions: IntArray, chosen: tuple[str
             places = pool.positions(np.array(ids, dtype=np.uint64))
             drawing = review.add_to_next_draw(store, pool, places, annotator=annotator)
             done(key, f"{count(len(drawing), 'image')} wait on the Label page.")
-    except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
 
 
 def done(key: str, words: str) -> None:

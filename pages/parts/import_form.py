@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts import components, urls
+from pages.parts import components, errors, urls
 from pages.parts import project as projects
 from pages.parts.text import literal, size
 from semiprune_core.errors import SemiPruneError
@@ -52,7 +52,7 @@ def choose_source(key: str) -> SourceSpec | None:
             "torchvision": _torchvision,
         }[str(way)](key)
     except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
+        errors.show(error)
         return None
     variants = _variants(key)
     if spec is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts import errors
 from pages.parts.text import duration, literal
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job, JobStatus, states
 
 EVERY = 0.8
@@ -17,6 +17,7 @@ def show(job: Job) -> None:
 
 
 @st.fragment(run_every=EVERY)
+@errors.shown()
 def _watch(job: Job) -> None:
     status = job.status()
     if status.state in states.OVER:
@@ -65,11 +66,8 @@ def ended(job: Job, *, what: str, again: bool = True) -> None:
         return
     with st.container(horizontal=True):
         if again and st.button("Try again", key=f"again_{job.id}", icon=":material/replay:"):
-            try:
+            with errors.shown():
                 job.resume()
-            except SemiPruneError as error:
-                st.error(literal(str(error), 1000))
-            else:
                 st.rerun()
         with st.popover("Log", icon=":material/article:"):
             st.code(job.log_tail(60) or "Nothing was logged.", language=None)

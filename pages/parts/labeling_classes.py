@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pandas as pd
 import streamlit as st
 
+from pages.parts import errors
 from pages.parts.text import count, literal
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.classes import Added, LabelClass, NewClass, read_class_csv, read_class_list
 from semiprune_core.labeling.label_files import decode_text
@@ -59,7 +57,7 @@ def _table(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
     )
     st.caption("Edit a cell to rename a class, move it (place), or give it another key or colour.")
     if not edited.equals(frame) and st.button("Save the changes", type="primary", key="classes_save"):
-        _do(lambda: _save(store, sheet, edited, annotator))
+        errors.attempt(lambda: _save(store, sheet, edited, annotator))
 
 
 def _save(store: LabelStore, sheet: list[LabelClass], edited: pd.DataFrame, annotator: str) -> None:
@@ -85,15 +83,15 @@ def _add(pool: Pool, store: LabelStore, sheet: list[LabelClass], annotator: str)
     if missing:
         words = f"Take the {count(len(missing), 'reference class', 'reference classes')}"
         if st.button(words, key="classes_reference", type="secondary" if sheet else "primary"):
-            _do(lambda: _tell(store.classes.add(missing, annotator=annotator)))
+            errors.attempt(lambda: _tell(store.classes.add(missing, annotator=annotator)))
     with st.form("classes_add", clear_on_submit=True):
         text = st.text_area("Add classes, one per line", placeholder="cat\ndog", key="classes_text")
         if st.form_submit_button("Add") and text.strip():
-            _do(lambda: _tell(store.classes.add(read_class_list(text), annotator=annotator)))
+            errors.attempt(lambda: _tell(store.classes.add(read_class_list(text), annotator=annotator)))
     file = st.file_uploader("Or from a CSV with a column name, class or label", type=["csv"], key="classes_file")
     if file is not None and st.button("Add the classes of the CSV", key="classes_csv"):
         wanted: list[NewClass] = []
-        _do(
+        errors.attempt(
             lambda: (
                 wanted.extend(read_class_csv(decode_text(file.getvalue()))),
                 _tell(store.classes.add(wanted, annotator=annotator)),
@@ -111,11 +109,11 @@ def _merge_or_remove(store: LabelStore, sheet: list[LabelClass], annotator: str)
         )
         st.caption("All its labels, past and to come, count for the other class. The history keeps both.")
         if st.button("Merge", key="classes_merge"):
-            _do(lambda: store.classes.merge(source, target, annotator=annotator))
+            errors.attempt(lambda: store.classes.merge(source, target, annotator=annotator))
     st.markdown("**Remove**")
     unwanted = st.selectbox("A class without labels", list(names), format_func=names.get, key="classes_unwanted")
     if st.button("Remove", key="classes_remove"):
-        _do(lambda: store.classes.remove(unwanted, annotator=annotator))
+        errors.attempt(lambda: store.classes.remove(unwanted, annotator=annotator))
 
 
 def _tell(added: Added) -> None:
@@ -130,13 +128,3 @@ def _said() -> None:
     words = st.session_state.pop("classes_said", None)
     if words:
         st.success(literal(words, 1000), icon=":material/check_circle:")
-
-
-def _do(work: Callable[[], object]) -> None:
-    """Carry a change out and draw anew; an error is shown where it arose."""
-    try:
-        work()
-    except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
-    else:
-        st.rerun()

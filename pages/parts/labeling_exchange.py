@@ -7,10 +7,9 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from pages.parts import components, urls
+from pages.parts import components, errors, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.export_labels import label_studio_config
 from semiprune_core.labeling.import_labels import ImportResult, import_csv, import_label_studio, take_reference
@@ -79,12 +78,9 @@ def _file(pool: Pool, store: LabelStore, annotator: str) -> None:
 
 
 def _take(work: Callable[[], ImportResult]) -> None:
-    try:
+    with errors.shown():
         with st.spinner("Importing"):
             st.session_state[RESULT] = work()
-    except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
-    else:
         st.session_state.pop("labels_arrived", None)
         st.rerun()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts import charts
+from pages.parts import charts, errors
 from pages.parts.text import count, literal
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
@@ -35,7 +35,7 @@ def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -
         try:
             expected = _preview(pool, store, fraction, number, seed, method, earlier)
         except SemiPruneError as error:
-            st.error(literal(str(error), 1000), icon=":material/error:")
+            errors.show(error)
             return False
         with right:
             _show_preview(expected, method)
@@ -59,7 +59,7 @@ def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -
                 **draw_evidence(project, pool, method),
             )
     except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
+        errors.show(error)
         return False
     return True
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import job_panel
+from pages.parts import errors, job_panel
 from pages.parts.text import literal
 from semiprune_core import jobs, refresh
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job, JobStatus
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
@@ -24,6 +23,7 @@ DOING = {
 
 
 @st.fragment(run_every=EVERY_SECONDS)
+@errors.shown()
 def notice(project: Project, pool: Pool, *, key: str, told: bool = False) -> None:
     """Nothing while all is up to date. Looks again by itself: the deck saves labels without the page.
 
@@ -63,11 +63,8 @@ def notice(project: Project, pool: Pool, *, key: str, told: bool = False) -> Non
 
 
 def _start(project: Project, pool: Pool) -> None:
-    try:
+    with errors.shown():
         refresh.bring_up_to_date(project, pool)
-    except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
-    else:
         st.rerun()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.parts import components, score_charts, urls
+from pages.parts import components, errors, score_charts, urls
 from pages.parts import project as projects
 from pages.parts.text import literal
 from semiprune_core.baselines.evidence import evidence_at_hand
@@ -123,6 +123,7 @@ def open_story(project: Project, seen: ScoreView, image_id: str) -> None:
 
 
 @st.dialog("Image", width="large")
+@errors.shown()
 def _story(project: Project, seen: ScoreView) -> None:
     image_id = st.session_state["story_at"]
     position = int(seen.pool.positions([read_id(image_id)])[0])
@@ -182,7 +183,7 @@ def _correct(project: Project, seen: ScoreView, image_id: str, label: str) -> No
     try:
         correct_label(project, read_id(image_id), str(chosen), annotator=who.strip())
     except SemiPruneError as error:
-        st.error(literal(str(error), 500), icon=":material/error:")
+        errors.show(error)
         return
     st.session_state[ANNOTATOR] = who.strip()
     st.success(

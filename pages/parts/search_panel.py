@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts import search_charts, training_live
+from pages.parts import errors, search_charts, training_live
 from pages.parts.charts import STILL
 from pages.parts.text import count, duration, literal
 from semiprune_core import search
@@ -63,6 +63,7 @@ def _at_hand(project: Project, scores: ScoreRun) -> dict[str, ScoreSource]:
 
 
 @st.fragment
+@errors.shown()
 def _form(project: Project, scores: ScoreRun) -> None:
     """A change of the form runs this alone."""
     at_hand = _at_hand(project, scores)
@@ -107,17 +108,14 @@ def _form(project: Project, scores: ScoreRun) -> None:
         )
         plan = search.plan_search(project, settings, at_hand[method])
     except SemiPruneError as error:
-        st.error(literal(str(error), 500), icon=":material/error:")
+        errors.show(error)
         return
     time = f" About {duration(plan.seconds)} at this machine's speed." if plan.seconds is not None else ""
     st.caption(f"{count(plan.n_trials, 'trial')}, {literal(settings.in_words)}.{time}")
     if st.button("Start the search", icon=":material/play_arrow:", key="search_begin"):
-        try:
+        with errors.shown():
             with st.spinner("Starting"):
                 search.submit_search(project, settings)
-        except SemiPruneError as error:
-            st.error(literal(str(error), 500), icon=":material/error:")
-        else:
             st.rerun()
 
 
@@ -125,6 +123,7 @@ def _form(project: Project, scores: ScoreRun) -> None:
 
 
 @st.fragment(run_every=EVERY)
+@errors.shown()
 def _watch(job: Job) -> None:
     status = job.status()
     if status.is_over:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.parts import evaluation_result
+from pages.parts import errors, evaluation_result
 from pages.parts.text import count, duration, literal
 from semiprune_core import jobs
 from semiprune_core.coresets import RATIOS
@@ -164,7 +164,7 @@ def choices(axis: Axis, truths: tuple[str, ...]) -> StudySettings | None:
             **more,
         )
     except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
+        errors.show(error)
         return None
 
 
@@ -195,13 +195,10 @@ def start_panel(project: Project, settings: StudySettings, ground: Ground, *, id
             disabled=not idle,
             width="stretch",
         ):
-            try:
+            with errors.shown():
                 with st.spinner("Looking at what this machine can train with"):
                     submit_study(project, settings)
                 jobs.supervise(project.workspace)
-            except SemiPruneError as error:
-                st.error(literal(str(error), 1000), icon=":material/error:")
-            else:
                 st.rerun()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts import training_preflight
+from pages.parts import errors, training_preflight
 from pages.parts.text import count, literal
 from semiprune_core import training
 from semiprune_core.errors import SemiPruneError
@@ -52,11 +52,8 @@ def draw(project: Project, data: TrainingData, *, idle: bool) -> None:
 
 
 def start(project: Project, settings: TrainSettings, *, device: str, nproc: int) -> None:
-    try:
+    with errors.shown():
         training.start_training(project, settings, device=device, nproc=nproc)
-    except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
-    else:
         st.rerun()
 
 
@@ -149,7 +146,7 @@ def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None,
         ssl = usual.replace(**values, flip=flip, options=options)
         return TrainSettings(ssl=ssl.to_json(), preset=preset, seed=int(seed)), str(device), int(nproc)
     except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
+        errors.show(error)
         return None, str(device), int(nproc)
 
 

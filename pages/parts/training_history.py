@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
 
-from pages.parts import charts
-from pages.parts.text import duration, literal
+from pages.parts import charts, errors
+from pages.parts.text import duration
 from semiprune_core import training
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.learning import settings_help
 from semiprune_core.project.workspace import Project
 from semiprune_core.training import Run
@@ -37,20 +36,10 @@ def draw(project: Project, runs: Sequence[Run]) -> None:
     with st.popover("Resume or delete", icon=":material/more_horiz:"):
         run = by_id[st.selectbox("Run", list(by_id), format_func=names.__getitem__, key="train_which")]
         if run.job is not None and run.status.is_resumable and st.button("Resume", icon=":material/play_arrow:"):
-            attempt(functools.partial(training.resume, run.job))
+            errors.attempt(functools.partial(training.resume, run.job))
         st.caption("Deleting removes its pseudo-labels, weights, curve and log. Labels stay.")
         if st.button("Delete", key="train_delete", icon=":material/delete:"):
-            attempt(lambda: training.delete_run(project, run))
-
-
-def attempt(act: Callable[[], object]) -> None:
-    """Do it and show the page anew, or say why not."""
-    try:
-        act()
-    except SemiPruneError as error:
-        st.error(literal(str(error), 1000), icon=":material/error:")
-    else:
-        st.rerun()
+            errors.attempt(lambda: training.delete_run(project, run))
 
 
 def table(runs: Sequence[Run]) -> None:

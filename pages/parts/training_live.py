@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import charts
+from pages.parts import charts, errors
 from pages.parts.text import duration, literal
 from semiprune_core import training
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job, JobStatus, states
 from semiprune_core.training import Curves, Run
 
@@ -22,6 +21,7 @@ def watch(run: Run) -> None:
 
 
 @st.fragment(run_every=EVERY)
+@errors.shown()
 def _watch(job: Job, class_names: tuple[str, ...]) -> None:
     status = job.status()
     if status.is_over:
@@ -129,12 +129,9 @@ def buttons(job: Job, status: JobStatus, *, stop: str = "Stop training") -> None
             icon=":material/play_arrow:",
             type="primary",
         ):
-            try:
+            with errors.shown():
                 with st.spinner("Resuming"):
                     training.resume(job)
-            except SemiPruneError as error:
-                st.error(literal(str(error), 1000))
-            else:
                 st.rerun()
         with st.popover("Log", icon=":material/article:"):
             st.code(job.log_tail(60) or "Nothing yet.", language=None)

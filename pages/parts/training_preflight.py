@@ -7,6 +7,7 @@ import shutil
 import psutil
 import streamlit as st
 
+from pages.parts import errors
 from pages.parts.text import count, duration, literal, size
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job, states
@@ -41,7 +42,7 @@ def draw(
             if job is None and idle:
                 job = preflight.start_trial(project, settings, data, device=device)
         except SemiPruneError as error:
-            st.error(literal(str(error), 1000), icon=":material/error:")
+            errors.show(error)
             return
         if job is None:
             st.caption("Measured when the run that is under way has ended.")
@@ -57,6 +58,7 @@ def draw(
 
 
 @st.fragment(run_every=EVERY)
+@errors.shown()
 def _wait(job: Job) -> None:
     status = job.status()
     if status.is_over:

@@ -1,5 +1,6 @@
 """Every page opens, for nobody's project, for an empty one and for one with images."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,17 @@ def test_a_table_with_other_column_names_gets_a_chooser(tmp_path, class_folder):
     chosen = {box.label: box.options for box in app.selectbox if box.label.endswith("column")}
     assert chosen["Path column"] == ["where", "what"]
     assert chosen["Label column"] == ["(none)", "where", "what"]
+
+
+def fragments_and_dialogs():
+    for path in sorted((Path(MAIN).parent).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
+            if any(mark.startswith(("st.fragment", "st.dialog")) for mark in marks):
+                yield f"{path.stem}.{node.name}", marks
+
+
+def test_no_fragment_lets_a_core_error_out_as_a_traceback():
+    found = dict(fragments_and_dialogs())
+    assert len(found) > 10
+    assert {name for name, marks in found.items() if marks[-1] != "errors.shown()"} == set()

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import steps
+from semiprune_core import coresets, steps
 from semiprune_core.baselines.evidence import EvidenceRequest, stored_evidence
 from semiprune_core.coresets import CoresetRequest, build_coreset
+from semiprune_core.errors import ConflictError
 from semiprune_core.labeling import open_store
 from semiprune_core.progress import Collected
 from semiprune_core.trust import review
@@ -92,6 +93,18 @@ def test_an_impossible_choice_is_explained(workspace, tmp_path):
     app.checkbox(key="select_keep_human").set_value(True).run()
     app.slider(key="select_ratio").set_value(0.95).run()
     assert not app.exception and "labeled by a person" in app.error[0].value
+
+
+def test_a_coreset_that_cannot_be_built_is_explained_inside_the_fragment(workspace, tmp_path, monkeypatch):
+    project = make_scored(workspace, tmp_path, n=60)
+
+    def refuse(*args, **kwargs):
+        raise ConflictError("The pool has changed. Score it anew.", code="POOL_CHANGED")
+
+    app = opened("select", project)
+    monkeypatch.setattr(coresets, "build_coreset", refuse)
+    next(button for button in app.button if button.label == "Build coreset").click().run()
+    assert not app.exception and "The pool has changed" in app.error[0].value
 
 
 @pytest.mark.parametrize("method", ["cutoff", "top", "stratified", "random", "semi_dual_beta"])
