@@ -13,6 +13,7 @@ the other, as in SQLite. A process has one pool of at most eight connections per
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import random
 import re
@@ -28,11 +29,13 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from semiprune_core.errors import ConflictError, DiskFullError, SemiPruneError, WorkspaceError
 
 T = TypeVar("T")
+Schema = tuple[int, ...]
+"""What tells one schema from another at no cost: SQLite's counts of changes to it; () for a server's database."""
 
 URL_VARIABLE = "SEMIPRUNE_DATABASE_URL"
 BUSY_TIMEOUT_S = 10.0
@@ -102,7 +105,9 @@ class Database:
         self.url = url
         self.give_up_s = give_up_s
         self.busy_timeout_s = busy_timeout_s
-        self.is_migrated = False
+        self.migrated: Schema | None = None
+        """The schema that :attr:`migrate` left behind; a connection that finds another one migrates again."""
+        self.migrate: Callable[[], None] = lambda: None
         self._engine: Engine | None = None
         self._pid = 0
 
@@ -181,7 +186,24 @@ class Database:
             pause = min(2 * pause, 0.5)
 
     def _connect(self, **options: Any) -> Connection:
-        return self.engine.connect().execution_options(**options)
+        connection = self.engine.connect()
+        if self.migrated is not None and self.schema_of(connection) != self.migrated:  # another file took its place
+            connection.close()
+            self._migrate_again()
+            connection = self.engine.connect()
+        return connection.execution_options(**options)
+
+    def _migrate_again(self) -> None:
+        before, self.migrated = self.migrated, None
+        try:
+            self.migrate()
+        except BaseException:
+            self.migrated = before  # the next connection asks again
+            raise
+
+    def schema_of(self, connection: Connection) -> Schema:
+        """The mark of the schema as it was when the connection was opened."""
+        return tuple(connection.info.get("schema", ()))
 
     @contextlib.contextmanager
     def _named_errors(self) -> Iterator[None]:
@@ -251,6 +273,22 @@ class Database:
 
 _shared: dict[tuple[int, str], Database] = {}
 _opening = threading.Lock()
+SHARED_FILES = 256
+
+
+def shared_sqlite(path: str | Path) -> Database:
+    """The one :class:`Database` of this process for a file, so that its filesystem and its schema are checked once."""
+    path = Path(path).absolute()
+    try:
+        device = path.parent.stat().st_dev  # a filesystem mounted here since is another device
+    except OSError:
+        return Database.sqlite(path)
+    return _shared_file(os.getpid(), path, device)
+
+
+@functools.lru_cache(maxsize=SHARED_FILES)
+def _shared_file(_pid: int, path: Path, _device: int) -> Database:
+    return Database.sqlite(path)
 
 
 def shared_postgresql(text: str) -> Database:
@@ -270,11 +308,13 @@ def _new_lock_after_fork() -> None:
 os.register_at_fork(after_in_child=_new_lock_after_fork)
 
 
-def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+def _prepare_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
     connection.isolation_level = None  # transactions are begun by _begin_sqlite, not by the driver
     connection.execute("PRAGMA journal_mode=TRUNCATE").fetchone()
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA cache_size=-32768")  # 32 MB: 50,000 labels are read from memory, page by page once
+    marks = ("schema_version", "user_version")
+    record.info["schema"] = [connection.execute(f"PRAGMA {mark}").fetchone()[0] for mark in marks]
 
 
 def _begin_sqlite(connection: Connection) -> None:

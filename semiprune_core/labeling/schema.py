@@ -14,6 +14,7 @@ Image ids are unsigned 64-bit numbers; databases know signed ones, so :func:`sig
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -189,24 +190,27 @@ def first_tables(connection: Connection) -> None:
 def migrate(database: Database) -> None:
     """Bring the database to the current schema; each step is one transaction together with its record.
 
-    A server's database is looked at once per :class:`Database`; a file may be another one the next time.
+    A :class:`Database` is looked at once, and again when one of its connections finds that its file was replaced.
     """
-    if database.is_migrated:
+    if database.migrated is not None:
         return
-    with database.read() as connection:
-        done = _schema(connection)
-    while done < len(STEPS):
-        done = database.write(_one_step)
+    database.migrate = functools.partial(migrate, database)
+    while True:
+        with database.read() as connection:
+            done, schema = _schema(connection), database.schema_of(connection)
+        if done >= len(STEPS):
+            break
+        database.write(_one_step)
     if done > len(STEPS):
         raise WorkspaceError(
             f"{database.shown} was written by a newer SemiPrune Studio (schema {done}, this one knows {len(STEPS)}). "
             "Update SemiPrune Studio; the labels were not touched.",
             code="NEWER_SCHEMA",
         )
-    database.is_migrated = not database.is_sqlite
+    database.migrated = schema
 
 
-def _one_step(connection: Connection) -> int:
+def _one_step(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":  # SQLite's BEGIN IMMEDIATE is such a lock already
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(7360513)"))
     schema_steps.create(connection, checkfirst=True)
@@ -215,7 +219,8 @@ def _one_step(connection: Connection) -> int:
         done += 1
         STEPS[done](connection)
         connection.execute(schema_steps.insert().values(step=done, name=STEPS[done].__name__))
-    return done
+        if connection.dialect.name == "sqlite":  # a step that only moves data shows in the file's mark too
+            connection.exec_driver_sql(f"PRAGMA user_version = {done}")
 
 
 def _schema(connection: Connection) -> int:

@@ -22,7 +22,7 @@ from semiprune_core.errors import InvalidDataError, WorkspaceError
 from semiprune_core.labeling import schema
 from semiprune_core.labeling.appending import Append, current_row, held_of_row, select_current
 from semiprune_core.labeling.classes import ClassSheet, LabelClass, resolve_merges
-from semiprune_core.labeling.database import URL_VARIABLE, Database, shared_postgresql
+from semiprune_core.labeling.database import URL_VARIABLE, Database, shared_postgresql, shared_sqlite
 from semiprune_core.labeling.drawing import Drawing, Drawings
 from semiprune_core.labeling.events import REVIEW_ROUND, SETTLE_ROUND, Ack, Event, Held, event_from_json, replay
 from semiprune_core.labeling.leases import Leases
@@ -48,7 +48,7 @@ Clock = Callable[[], float]
 def open_store(project: Project) -> LabelStore:
     """The label store of a project: its ``labels.sqlite``, or the database of ``SEMIPRUNE_DATABASE_URL``."""
     url = os.environ.get(URL_VARIABLE)
-    database = shared_postgresql(url) if url else Database.sqlite(project.folder / "labels.sqlite")
+    database = shared_postgresql(url) if url else shared_sqlite(project.folder / "labels.sqlite")
     return LabelStore(database, project.name)
 
 

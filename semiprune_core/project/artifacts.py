@@ -182,14 +182,19 @@ def open_artifact(folder: str | Path) -> Artifact:
     return Artifact(folder, manifest)
 
 
-def list_artifacts(parent: Path, kind: str | None = None) -> list[Artifact]:
-    """All complete artifacts below ``parent``, oldest first (those of one kind in the order of their numbers)."""
+def artifact_names(parent: Path, kind: str | None = None) -> list[str]:
+    """The ids of all complete artifacts below ``parent``, in the order of their numbers."""
     if not parent.is_dir():
         return []
-    names = [folder.name for folder in parent.iterdir() if NAME.fullmatch(folder.name)]
+    names = [name for name in os.listdir(parent) if NAME.fullmatch(name)]
     chosen = [name for name in names if kind is None or name.rsplit("-", 1)[0] == kind]
-    found = [open_artifact(parent / name) for name in sorted(chosen, key=lambda name: (number_of(name), name))]
-    return found if kind else sorted(found, key=lambda artifact: artifact.manifest["created"])
+    return sorted(chosen, key=lambda name: (number_of(name), name))
+
+
+def list_artifacts(parent: Path, kind: str | None = None) -> list[Artifact]:
+    """All complete artifacts below ``parent``, oldest first (those of one kind in the order of their numbers)."""
+    opened = [open_artifact(parent / name) for name in artifact_names(parent, kind)]
+    return opened if kind else sorted(opened, key=lambda artifact: artifact.manifest["created"])
 
 
 def differences(folder: str | Path) -> list[str]:

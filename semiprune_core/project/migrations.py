@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from semiprune_core import files
 from semiprune_core.errors import WorkspaceError
@@ -28,8 +29,8 @@ def migration(to: int) -> Callable[[Callable[[Path], None]], Callable[[Path], No
     return add
 
 
-def migrate(folder: Path) -> None:
-    """Bring ``folder`` to the current schema."""
+def migrate(folder: Path) -> dict[str, Any]:
+    """Bring ``folder`` to the current schema; returns its ``project.json``."""
     config = files.read_json(folder / "project.json")
     if not isinstance(config, dict) or not isinstance(config.get("schema"), int):
         raise WorkspaceError(f"{folder / 'project.json'} is damaged: it names no schema. Restore it from a backup.")
@@ -44,7 +45,9 @@ def migrate(folder: Path) -> None:
         )
     for step in range(schema + 1, current + 1):
         STEPS[step](folder)
-        files.write_json(folder / "project.json", {**files.read_json(folder / "project.json"), "schema": step})
+        config = {**files.read_json(folder / "project.json"), "schema": step}
+        files.write_json(folder / "project.json", config)
+    return config
 
 
 CURRENT = FIRST + len(STEPS)

@@ -105,8 +105,7 @@ class Workspace:
             known = ", ".join(self.names()) or "none yet"
             raise WorkspaceError(f"There is no project '{shown(name)}'. Known: {known}.", code="NO_PROJECT")
         folder = self.root / name
-        migrations.migrate(folder)
-        config = files.read_json(folder / PROJECT)
+        config = migrations.migrate(folder)
         if not {"name", "title", "pool"} <= set(config):
             raise WorkspaceError(f"{folder / PROJECT} is damaged: values are missing. Restore it from a backup.")
         return Project(folder, config)
@@ -212,7 +211,7 @@ class Project:
         return found[-1] if found else None
 
     def has_pool(self) -> bool:
-        return self.latest("pool") is not None
+        return bool(artifacts.artifact_names(self.artifacts_folder, "pool"))
 
     def everything(self) -> Pool:
         """All imported images, every split."""
@@ -227,10 +226,24 @@ class Project:
         return _opened(self._segments(), "test")
 
     def _segments(self) -> tuple[tuple[Path, str], ...]:
-        found = self.artifacts("pool")
-        if not found:
+        names = artifacts.artifact_names(self.artifacts_folder, "pool")
+        if not names:
             raise MissingStepError(f"Project '{self.name}' has no images yet. Import some on the Pool page first.")
-        return tuple((artifact.folder, artifact.hash) for artifact in found)
+        return tuple((self.artifacts_folder / name, _segment_hash(self.artifacts_folder / name)) for name in names)
+
+
+def _segment_hash(folder: Path) -> str:
+    """A segment's content hash. Its manifest is read once: it never changes, only another may take its place."""
+    try:
+        stat = (folder / artifacts.MANIFEST).stat()
+    except FileNotFoundError:
+        return artifacts.open_artifact(folder).hash  # raises, with its sentence
+    return _read_hash(folder, (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
+
+
+@functools.lru_cache(maxsize=1024)
+def _read_hash(folder: Path, _mark: tuple[int, ...]) -> str:
+    return artifacts.open_artifact(folder).hash
 
 
 @functools.lru_cache(maxsize=24)

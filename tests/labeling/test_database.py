@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from semiprune_core.errors import ConflictError, WorkspaceError
 from semiprune_core.labeling import LabelStore, open_store, schema
-from semiprune_core.labeling.database import Database, filesystem_of
+from semiprune_core.labeling.database import Database, filesystem_of, shared_sqlite
 from semiprune_core.project.workspace import Workspace
 
 MOUNTS = """/dev/vda / ext4 rw 0 0
@@ -164,6 +164,26 @@ def test_a_newer_schema_is_refused_and_not_touched(tmp_path):
     with pytest.raises(WorkspaceError, match="newer") as error:
         LabelStore.sqlite(tmp_path / "labels.sqlite", "p")
     assert error.value.code == "NEWER_SCHEMA"
+
+
+def test_a_newer_schema_is_seen_by_a_store_that_was_open_before(tmp_path, monkeypatch):
+    store = LabelStore(shared_sqlite(tmp_path / "labels.sqlite"), "p")
+    assert shared_sqlite(tmp_path / "labels.sqlite") is store.database
+    monkeypatch.setitem(schema.STEPS, 2, lambda connection: None)  # it changes data alone, no table
+    LabelStore.sqlite(tmp_path / "labels.sqlite", "p")
+    monkeypatch.delitem(schema.STEPS, 2)
+    for _ in range(2):
+        with pytest.raises(WorkspaceError, match="newer"):
+            store.last_seq  # noqa: B018 - asks the database
+
+
+def test_a_file_that_was_replaced_is_brought_up_to_date(tmp_path, event):
+    path = tmp_path / "labels.sqlite"
+    store = LabelStore(shared_sqlite(path), "p")
+    path.unlink()
+    path.touch()
+    store.classes.add(["cat"], annotator="ana")
+    assert store.classes.names() == ("cat",)
 
 
 def test_an_interrupted_step_leaves_no_record_and_runs_again(tmp_path, monkeypatch):

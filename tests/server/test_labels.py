@@ -1,6 +1,8 @@
 """The label routes: batches, refusals, conflicts, queues, leases; hostile requests answered with a sentence."""
 
+import collections
 import json
+import shutil
 import uuid
 
 import numpy as np
@@ -11,8 +13,10 @@ from starlette.testclient import TestClient
 
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.labeling import database as databases
 from semiprune_core.labeling import open_store
 from semiprune_core.progress import Collected
+from semiprune_core.project import artifacts
 from semiprune_core.project.pool import PoolSettings, show_id
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import browser_token
@@ -391,3 +395,72 @@ def test_labels_leave_as_a_file_with_its_own_name(browser, form, start):
 
 def test_an_unknown_export_is_refused(browser):
     assert browser.client.get("/studio/projects/one/labels/export/secret").status_code == 400
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often the label routes look at the mounts, connect to SQLite and read a manifest."""
+    counts = collections.Counter()
+
+    def count(name, place, attribute):
+        work = getattr(place, attribute)
+
+        def counting(*args, **kwargs):
+            counts[name] += 1
+            return work(*args, **kwargs)
+
+        monkeypatch.setattr(place, attribute, counting)
+
+    count("mounts", databases, "read_mounts")
+    count("connections", databases, "_prepare_sqlite")
+    count("manifests", artifacts, "open_artifact")
+    return counts
+
+
+def test_a_press_opens_one_connection_and_checks_nothing_twice(tmp_path, counted):
+    workspace = Workspace.open(tmp_path)
+    make_project(workspace, "fresh")
+    browser = Browser(workspace, "fresh")
+    images = browser.ids
+    browser.send(event(images[0]))
+    counted.clear()
+    for image_id in images[1:4]:
+        browser.send(event(image_id))
+    assert counted == {"connections": 3}
+
+
+def test_a_fresh_process_checks_its_store_again(tmp_path, counted, monkeypatch):
+    workspace = Workspace.open(tmp_path)
+    make_project(workspace, "fresh")
+    Browser(workspace, "fresh").send(event(Browser(workspace, "fresh").ids[0]))
+    counted.clear()
+    monkeypatch.setattr(databases.os, "getpid", lambda: -1)
+    assert open_store(workspace.project("fresh")).last_seq
+    assert counted["mounts"] == 1 and counted["connections"] > 1
+
+
+def test_added_images_can_be_labeled_at_once(tmp_path):
+    workspace = Workspace.open(tmp_path)
+    project = make_project(workspace, "grows")
+    browser = Browser(workspace, "grows")
+    browser.send(event(browser.ids[0]))
+    folder = tmp_path / ".more"
+    folder.mkdir()
+    Image.fromarray(np.full((8, 8, 3), 7, dtype=np.uint8)).save(folder / "new.png")
+    import_source(project, ImportSettings(source=SourceSpec("folder", str(folder)).to_json(), n_workers=1), Collected())
+    [ack] = browser.send(event(browser.ids[-1]))
+    assert len(browser.ids) == 13 and ack["status"] == "saved"
+
+
+def test_a_project_made_anew_under_the_same_name_is_another_one(tmp_path):
+    workspace = Workspace.open(tmp_path)
+    make_project(workspace, "again")
+    browser = Browser(workspace, "again")
+    before = browser.ids
+    browser.send(event(before[0]))
+    shutil.rmtree(workspace.project("again").folder)
+    shutil.rmtree(tmp_path / ".pictures")
+    make_project(workspace, "again", seed=5)
+    [gone, saved] = browser.send(event(before[0]), event(browser.ids[0]))
+    assert (gone["status"], saved["status"]) == ("refused", "saved")
+    assert len(browser.store.held()) == 1
