@@ -10,7 +10,6 @@ import numpy as np
 
 from semiprune_core.dynamics.scoring import score_runs
 from semiprune_core.dynamics.submit import DynamicsSettings, pinned_pseudo
-from semiprune_core.errors import ConflictError
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.distributed import World, joined_world
@@ -47,10 +46,7 @@ def run(context: JobContext) -> dict[str, Any] | None:
     settings = DynamicsSettings.from_json(context.settings)
     pseudo, pool = pinned_pseudo(context.project, settings), context.project.pool()
     check_pool(pool, context.pins["pool"])
-    if pseudo.artifact.hash != context.pins["pseudo"]:
-        raise ConflictError(
-            f"{pseudo.artifact.id} is not what it was when this run was queued. Start a new one.", code="PINS_CHANGED"
-        )
+    context.check_pin("pseudo", pseudo.artifact)
     with joined_world(choose_device(context.device.split(",")[0])) as (world, device):
         found = []
         for part, seed in enumerate(settings.seeds):
@@ -76,10 +72,10 @@ def _one_seed(
     """Train with one seed; on the first process its ``trajectory`` artifact, found again where it is there already."""
     folder = context.folder / f"seed-{seed}"
     training = settings.supervised()
-    known = _finished(context, seed)
-    if known is not None:
+    finished = context.finished("trajectory", seed=seed)
+    if finished is not None:
         shutil.rmtree(folder, ignore_errors=True)
-        return known
+        return finished
     recorder = TrajectoryWriter(folder / "trajectory", training.epochs, len(pool)) if world.is_first else None
     test = labeled_tests(context.project.test_set(), pseudo.class_names)
     result = train_supervised(
@@ -110,14 +106,6 @@ def _one_seed(
             draft.facts["test_accuracy"] = {"value": result.accuracy.value, "n": result.accuracy.n}
     shutil.rmtree(folder, ignore_errors=True)  # what is worth keeping is in the artifact now
     return open_artifact(draft.folder)
-
-
-def _finished(context: JobContext, seed: int) -> Artifact | None:
-    """What an earlier attempt of this job had already completed for ``seed``."""
-    for artifact in context.project.artifacts("trajectory"):
-        if artifact.facts.get("run") == context.job.id and artifact.manifest["seed"] == seed:
-            return artifact
-    return None
 
 
 def labeled_tests(tests: Pool, class_names: tuple[str, ...]) -> tuple[np.ndarray, IntArray] | None:

@@ -58,9 +58,9 @@ OWN_KNOBS = "own_knobs.json"
 def run(context: JobContext) -> dict[str, Any]:
     settings = EvaluationSettings.from_json(context.settings)
     project, pool = context.project, context.project.pool()
-    known = _finished(context)
-    if known is not None:
-        return _result(known)
+    finished = context.finished(ARTIFACT)
+    if finished is not None:
+        return _result(finished)
     check_pool(pool, context.pins["pool"])
     snapshot, pseudo = pinned_snapshot(project, context.pins), pinned_pseudo(project, context.pins)
     ground = ground_of(project, settings.truth, pool=pool, snapshot=snapshot, pseudo=pseudo)
@@ -76,14 +76,6 @@ def run(context: JobContext) -> dict[str, Any]:
     facts = {**ground_facts(settings, ground, len(pool)), "evidence_minutes": evidence_minutes(context.folder)}
     kept = write_evaluation(project, context.job, facts=facts, stopped=False, device=bench.device)
     return _result(kept.artifact)
-
-
-def _finished(context: JobContext) -> Artifact | None:
-    """What an earlier attempt of this job had already completed."""
-    for artifact in context.project.artifacts(ARTIFACT):
-        if artifact.facts.get("run") == context.job.id and not artifact.facts["stopped"]:
-            return artifact
-    return None
 
 
 def _result(artifact: Artifact) -> dict[str, Any]:

@@ -109,20 +109,12 @@ class Counted:
 
 
 def run(context: JobContext) -> dict[str, Any]:
-    known = _finished(context)
-    if known is None:
-        known = Study(context).run()
-    return {"artifact": known.id, "n_trials": known.facts["n_trials"]}
+    study = context.finished(ARTIFACT) or Study(context).run()
+    return {"artifact": study.id, "n_trials": study.facts["n_trials"]}
 
 
 for _axis in AXES.values():
     JOB_KINDS.register(_axis.kind, title=_axis.title)(run)
-
-
-def _finished(context: JobContext) -> Artifact | None:
-    """What an earlier attempt of this job had already completed."""
-    found = context.project.artifacts(ARTIFACT)
-    return next((artifact for artifact in found if artifact.facts.get("run") == context.job.id), None)
 
 
 class Study:

@@ -19,6 +19,7 @@ def run_export(context: JobContext) -> dict[str, Any]:
     made = []
     for coreset in settings.coresets:
         chosen = open_coreset(context.project, coreset)
+        context.check_pin(coreset, chosen.artifact)
         content = open_content(context.project, chosen)
         for name in settings.formats:
             export = export_coreset(context.project, chosen, name, options, content=content, progress=context)

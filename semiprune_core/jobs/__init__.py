@@ -6,7 +6,7 @@ File locks decide who is alive and whose turn it is (see ``locks``), so the work
 
 from __future__ import annotations
 
-from semiprune_core.jobs.context import JobContext
+from semiprune_core.jobs.context import JobContext, job_behind
 from semiprune_core.jobs.job import Job, JobStatus, find_job, list_jobs
 from semiprune_core.jobs.kinds import JOB_KINDS
 from semiprune_core.jobs.states import DONE, FAILED, LOST, OVER, QUEUED, RESUMABLE, RUNNING, STATES, STOPPED
@@ -28,6 +28,7 @@ __all__ = [
     "JobStatus",
     "find_job",
     "follow",
+    "job_behind",
     "list_jobs",
     "submit",
     "supervise",

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from semiprune_core import files
-from semiprune_core.errors import OutOfMemoryError, SemiPruneError
+from semiprune_core.errors import ConflictError, OutOfMemoryError, SemiPruneError
 from semiprune_core.jobs import job as jobs
 from semiprune_core.jobs import processes
 from semiprune_core.jobs.job import Job, JobStatus
 from semiprune_core.jobs.kinds import load_kind
 from semiprune_core.jobs.states import DONE, FAILED, RUNNING, STOPPED
 from semiprune_core.progress import Stopped
+from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project
 
 LINE_SECONDS = 0.2  # at most five progress lines a second ...
@@ -112,6 +113,21 @@ class JobContext:
     def attempt(self) -> int:
         return self._status.attempt
 
+    def finished(self, kind: str, *, seed: int | None = None) -> Artifact | None:
+        """The artifact of ``kind`` (and ``seed``) that an earlier attempt of this job completed, where one did."""
+        for artifact in self.project.artifacts(kind):
+            is_mine = job_behind(artifact) == self.job.id and not artifact.facts.get("stopped")
+            if is_mine and (seed is None or artifact.manifest["seed"] == seed):
+                return artifact
+        return None
+
+    def check_pin(self, role: str, artifact: Artifact) -> None:
+        """Refuse an input that is not the one this job was queued with."""
+        if artifact.hash != self.pins[role]:
+            raise ConflictError(
+                f"{artifact.id} has changed since this job was queued. Start a new one.", code="PINS_CHANGED"
+            )
+
     def report(self, done: int, total: int, /, **facts: Any) -> None:
         """``done`` of ``total`` units are finished. Cheap; a full disk or a read-only folder is raised from here."""
         if self.rank:
@@ -192,6 +208,11 @@ class JobContext:
             return status
         finally:
             os.close(self._note)
+
+
+def job_behind(artifact: Artifact) -> str | None:
+    """The id of the job that made an artifact, where one did."""
+    return artifact.facts.get("job") or artifact.facts.get("run")
 
 
 def run_job(context: JobContext) -> JobStatus:

@@ -106,8 +106,8 @@ class Again:
 
 def again(project: Project, step: str, artifact: Artifact) -> Again:
     """How ``artifact`` was made: from its job where that still exists, else from what the artifact itself says."""
-    named = artifact.facts.get("job") or artifact.facts.get("run")
-    job = next((one for one in jobs.list_jobs(project, JOB_KIND[step]) if one.id == named), None)
+    maker = jobs.job_behind(artifact)
+    job = next((job for job in jobs.list_jobs(project, JOB_KIND[step]) if job.id == maker), None)
     try:
         if step == "map":
             return Again(dict(artifact.settings))
@@ -137,8 +137,8 @@ def _dynamics_settings(project: Project, artifact: Artifact) -> dict[str, Any]:
 
 
 def _same_run(one: Artifact, other: Artifact) -> bool:
-    run = other.facts.get("run")
-    return one == other or (run is not None and one.facts.get("run") == run)
+    run = jobs.job_behind(other)
+    return one == other or (run is not None and jobs.job_behind(one) == run)
 
 
 def siblings(project: Project, artifact: Artifact) -> list[Artifact]:

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from semiprune_core.dynamics.scoring import rescored, trajectories_of
-from semiprune_core.errors import ConflictError
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.learning.device import choose_device
 from semiprune_core.methods import METHODS, select_coreset
-from semiprune_core.project.artifacts import Artifact
+from semiprune_core.project.artifacts import Artifact, open_artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import Evidence, IntArray
@@ -33,16 +32,12 @@ from semiprune_core.trials.run import Workbench
 def run(context: JobContext) -> dict[str, Any]:
     settings = SearchSettings.from_json(context.settings)
     project, pool = context.project, context.project.pool()
-    known = _finished(context)
-    if known is not None:
-        return _result(known)
+    finished = context.finished(KIND)
+    if finished is not None:
+        return _result(finished)
     check_pool(pool, context.pins["pool"])
     source = open_score_source(project, settings.scores)
-    if source.artifact.hash != context.pins["scores"]:
-        raise ConflictError(
-            f"{source.artifact.id} is not what it was when this search was queued. Start a new one.",
-            code="PINS_CHANGED",
-        )
+    context.check_pin("scores", source.artifact)
     grid, book = grid_of(settings, source), TrialBook(context.folder / BOOK)
     compared_mask = hold_out(np.arange(len(pool)), pool.duplicate_of, settings.validation, settings.split_seed)
     chosen_from = np.flatnonzero(~compared_mask)
@@ -72,15 +67,7 @@ def run(context: JobContext) -> dict[str, Any]:
             cheap=settings.cheap,
             minutes=round(sum(result["seconds"] for _, result in book) / 60, 2),
         )
-    found = _finished(context)
-    assert found is not None
-    return _result(found)
-
-
-def _finished(context: JobContext) -> Artifact | None:
-    """What an earlier attempt of this job had already completed."""
-    found = context.project.artifacts(KIND)
-    return next((artifact for artifact in found if artifact.facts.get("run") == context.job.id), None)
+    return _result(open_artifact(draft.folder))
 
 
 def _result(artifact: Artifact) -> dict[str, Any]:

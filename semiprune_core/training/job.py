@@ -28,7 +28,7 @@ LABELS = "labels.npz"
 
 @JOB_KINDS.register("ssl", title="Train")
 def run(context: JobContext) -> dict[str, Any] | None:
-    finished = _finished(context)
+    finished = context.finished(ARTIFACT)
     if finished is not None:  # ended between its artifact and its last status
         return _outcome(finished)
     settings = TrainSettings.from_json(context.settings)
@@ -76,11 +76,6 @@ def pinned_labels(context: JobContext) -> LabelsSnapshot:
     if context.rank == 0:
         files.write_bytes(own, snapshot_bytes(snapshot))
     return snapshot
-
-
-def _finished(context: JobContext) -> Artifact | None:
-    found = context.project.artifacts(ARTIFACT)
-    return next((artifact for artifact in found if artifact.facts.get("job") == context.job.id), None)
 
 
 def _write(

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from semiprune_core.coresets import CoresetRequest, build_coresets, nesting
 from semiprune_core.coresets import build as coresets
 from semiprune_core.errors import InvalidSettingError, UnknownNameError
 from semiprune_core.exporting import list_exports, submit_export
+from semiprune_core.jobs.context import run_job
 from semiprune_core.results import CoresetRun
 from semiprune_core.selection.defaults import Defaults
 
@@ -120,6 +122,18 @@ def test_the_job_writes_every_coreset_in_every_format(project, select):
         (name, form) for name in names for form in ("csv", "indices")
     }
     assert steps.is_done(project, steps.BY_KEY["export"])
+
+
+def test_a_coreset_that_is_another_one_by_now_is_not_exported(project, select):
+    chosen = select(0.5).artifact
+    job = submit_export(project, [chosen.id], ["csv"])
+    shutil.rmtree(chosen.folder)
+    other = select(0.9).artifact
+    assert other.id == chosen.id and other.hash != chosen.hash
+    status = run_job(jobs.JobContext(job))
+    assert (status.state, status.error_code) == (jobs.FAILED, "PINS_CHANGED")
+    assert status.message == f"{chosen.id} has changed since this job was queued. Start a new one."
+    assert list_exports(project) == []
 
 
 def test_a_job_without_a_coreset_is_refused(project):

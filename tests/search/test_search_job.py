@@ -140,7 +140,7 @@ def test_scores_that_changed_since_are_refused(project, quick):
     folder = project.artifacts_folder / "scores-0001"
     text = (folder / "manifest.json").read_text()
     (folder / "manifest.json").write_text(text.replace(latest_scores(project).artifact.hash, "0" * 64))
-    with pytest.raises(ConflictError, match="is not what it was"):
+    with pytest.raises(ConflictError, match="has changed since this job was queued"):
         search_job.run(JobContext(job))
     assert not quick
 
