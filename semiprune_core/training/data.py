@@ -106,6 +106,12 @@ def check_pool(pool: Pool, pinned: str) -> None:
             "The pool changed since this run was started: images were added or removed. Start a new run.",
             code="POOL_CHANGED",
         )
+    check_cache(pool, by_content=True)
+
+
+def check_cache(pool: Pool, *, by_content: bool) -> None:
+    """Refuse a pool whose training cache is gone or changed: by its size, or in a worker, which has the time, by its
+    content too."""
     for segment in pool.segments:
         path, entry = segment.artifact.path("images.npy"), segment.artifact.manifest["files"]["images.npy"]
         if not path.is_file():
@@ -114,7 +120,7 @@ def check_pool(pool: Pool, pinned: str) -> None:
                 code="CACHE_MISSING",
             )
         same = path.stat().st_size == entry["bytes"]
-        if same and entry["bytes"] <= HASHED_BYTES:
+        if same and by_content and entry["bytes"] <= HASHED_BYTES:
             same = files.sha256_file(path) == entry["sha256"]
         if not same:
             raise WorkspaceError(

@@ -13,12 +13,12 @@ from typing import Any
 
 from semiprune_core.checks import check_range
 from semiprune_core.errors import ConflictError, InvalidDataError, JobError, SemiPruneError
-from semiprune_core.jobs import DONE, Job, JobStatus, list_jobs, submit
+from semiprune_core.jobs import DONE, Job, JobStatus, job_behind, list_jobs, submit
 from semiprune_core.learning import machine
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project
-from semiprune_core.training.data import check_pool, training_data
+from semiprune_core.training.data import check_cache, training_data
 from semiprune_core.training.settings import ARTIFACT, KIND, TRIAL, TrainSettings, title_of
 from semiprune_core.training.snapshots import keep_snapshot, read_snapshot, snapshot_path
 
@@ -38,7 +38,7 @@ def start_training(
             f"A batch of {training.batch_size} cannot be shared equally by {nproc} processes. "
             f"Choose a batch size that is a multiple of {nproc}."
         )
-    check_pool(pool, pool.hash)
+    check_cache(pool, by_content=False)  # the worker reads every byte, nobody waits for that
     for trial in list_jobs(project, TRIAL):
         trial.stop()  # nobody needs to know any more how long it would take
     keep_snapshot(project, data.snapshot)
@@ -109,7 +109,7 @@ def _remembered(ssl: Mapping[str, Any], preset: str, seed: int) -> TrainSettings
 
 def list_runs(project: Project) -> list[Run]:
     """Every training run, newest first."""
-    artifacts = {artifact.facts.get("job", artifact.id): artifact for artifact in project.artifacts(ARTIFACT)}
+    artifacts = {job_behind(artifact) or artifact.id: artifact for artifact in project.artifacts(ARTIFACT)}
     runs = [Run(job, artifacts.pop(job.id, None)) for job in list_jobs(project, KIND)]
     runs += [Run(None, artifact) for artifact in artifacts.values()]
     return sorted(runs, key=lambda run: run.created, reverse=True)

@@ -151,6 +151,22 @@ def test_a_training_cache_that_is_gone_or_changed_is_refused_in_words(project, d
     assert project.latest("pseudo") is None
 
 
+def test_pressing_train_reads_no_training_cache_and_sees_what_is_cheap_to_see(project, monkeypatch):
+    hashed = []
+    monkeypatch.setattr(files, "sha256_file", lambda path: hashed.append(path))
+    job = training.start_training(project, short_run(), device="cpu")
+    assert hashed == []
+    job.stop()
+    cache = project.artifacts("pool")[0].path("images.npy")
+    cache.write_bytes(cache.read_bytes()[:-1])
+    with pytest.raises(WorkspaceError, match="was changed since the import"):
+        training.start_training(project, short_run(), device="cpu")
+    cache.unlink()
+    with pytest.raises(WorkspaceError, match="is missing"):
+        training.start_training(project, short_run(), device="cpu")
+    assert len(training.list_runs(project)) == 1
+
+
 def flip_a_bit(path):
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
