@@ -10,15 +10,15 @@ from pages.parts.text import count, duration, literal
 from semiprune_core import jobs
 from semiprune_core.coresets import RATIOS, SAME_BUDGET_RATIOS
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.evaluation import EvaluationSettings, Ground, submit_evaluation
+from semiprune_core.evaluation import EvaluationData, EvaluationSettings, submit_evaluation
 from semiprune_core.evaluation.runs import (
     MethodChoice,
+    available_data,
+    data_sentence,
     expected_minutes,
-    ground_sentence,
-    grounds_of,
     method_choices,
     planned,
-    why_no_ground,
+    why_no_data,
 )
 from semiprune_core.evaluation.studies import AXES, LABEL_BUDGET, POOL_SIZE
 from semiprune_core.evaluation.view import FULL, RANDOM, percent
@@ -52,19 +52,19 @@ def draw(project: Project, *, idle: bool) -> None:
         "Study", list(STUDIES), default=COMPARE, format_func=STUDIES.__getitem__, required=True, key="evaluate_study"
     )
     st.caption(ABOUT[str(study)])
-    grounds = grounds_of(project)
-    if not grounds:
-        st.warning(literal(why_no_ground(project), 600), icon=":material/label_off:")
+    data_by_truth = available_data(project)
+    if not data_by_truth:
+        st.warning(literal(why_no_data(project), 600), icon=":material/label_off:")
         return
     if study in AXES:
-        studies.form(project, AXES[str(study)], grounds, idle=idle)
+        studies.form(project, AXES[str(study)], data_by_truth, idle=idle)
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        settings = choices(project, str(study), tuple(grounds))
+        settings = choices(project, str(study), tuple(data_by_truth))
     with right:
         if settings is not None:
-            start_panel(project, settings, grounds[str(settings.truth)], idle=idle)
+            start_panel(project, settings, data_by_truth[str(settings.truth)], idle=idle)
 
 
 def choices(project: Project, study: str, truths: tuple[str, ...]) -> EvaluationSettings | None:
@@ -155,11 +155,11 @@ def explain(choice: MethodChoice) -> None:
         st.caption(f":material/block: {literal(choice.problem, 300)}")
 
 
-def start_panel(project: Project, settings: EvaluationSettings, ground: Ground, *, idle: bool) -> None:
+def start_panel(project: Project, settings: EvaluationSettings, data: EvaluationData, *, idle: bool) -> None:
     """What it stands on, how many trainings, how long; and the button."""
     with st.container(border=True):
         st.markdown("**What it will do**")
-        st.markdown(ground_sentence(ground))
+        st.markdown(data_sentence(data))
         if settings.truth == "pseudo":
             st.warning(
                 "Coresets are trained on pseudo-labels: the numbers say how well a coreset teaches the model's own "
@@ -171,7 +171,7 @@ def start_panel(project: Project, settings: EvaluationSettings, ground: Ground, 
             st.info("Without Random nobody can tell whether a method beats chance.", icon=":material/casino:")
         if len(settings.seeds) == 1:
             st.info("One seed gives no interval: a lead may be chance.", icon=":material/looks_one:")
-        n, minutes = len(planned(settings)), expected_minutes(project, settings, len(ground.chosen_from))
+        n, minutes = len(planned(settings)), expected_minutes(project, settings, len(data.chosen_from))
         with st.container(horizontal=True, gap="medium"):
             st.metric("Trainings", f"{n:,}")
             st.metric("Epochs each", settings.supervised().epochs_at(ratio for _, ratio, _ in planned(settings)))

@@ -14,8 +14,8 @@ from pages.parts.text import count, duration, literal
 from semiprune_core import jobs
 from semiprune_core.coresets import RATIOS
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.evaluation import Ground
-from semiprune_core.evaluation.runs import ground_sentence, seconds_per_image
+from semiprune_core.evaluation import EvaluationData
+from semiprune_core.evaluation.runs import data_sentence, seconds_per_image
 from semiprune_core.evaluation.studies import (
     ARTIFACT,
     BUDGETS,
@@ -73,9 +73,9 @@ FORMS = {
 }
 
 
-def form(project: Project, axis: Axis, grounds: Mapping[str, Ground], *, idle: bool) -> None:
+def form(project: Project, axis: Axis, data_by_truth: Mapping[str, EvaluationData], *, idle: bool) -> None:
     """What to study and for how long; refused in words where not every image has a true label."""
-    true = {truth: ground for truth, ground in grounds.items() if truth != "pseudo"}
+    true = {truth: data for truth, data in data_by_truth.items() if truth != "pseudo"}
     if not true:
         st.warning(
             f"{FORMS[axis.kind].why_labels}, so it needs a true label for every image: reference labels that came "
@@ -168,16 +168,16 @@ def choices(axis: Axis, truths: tuple[str, ...]) -> StudySettings | None:
         return None
 
 
-def start_panel(project: Project, settings: StudySettings, ground: Ground, *, idle: bool) -> None:
+def start_panel(project: Project, settings: StudySettings, data: EvaluationData, *, idle: bool) -> None:
     with st.container(border=True):
         st.markdown("**What it will do**")
         n_runs, n = len(settings.shares), n_trainings(settings)
         st.markdown(
             f"{count(n_runs, 'semi-supervised run')}, {count(n_runs, 'dynamics run')} and "
-            f"{count(n, 'training')} on coresets. {ground_sentence(ground)}"
+            f"{count(n, 'training')} on coresets. {data_sentence(data)}"
         )
         pace = seconds_per_image(project, settings.preset)
-        plan = settings.plan(len(ground.chosen_from))
+        plan = settings.plan(len(data.chosen_from))
         costs = [cost_of(settings, one.n_images, one.methods) for one in plan]
         images = sum(cost.dynamics + cost.trainings for cost in costs)
         with st.container(horizontal=True, gap="medium"):

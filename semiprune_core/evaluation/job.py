@@ -16,14 +16,14 @@ from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.errors import ConflictError, SemiPruneError
 from semiprune_core.evaluation.settings import (
     ARTIFACT,
-    GROUND,
+    DATA_FACTS,
     KIND,
     TIMES,
+    EvaluationData,
     EvaluationSettings,
-    Ground,
+    data_facts,
+    evaluation_data,
     evidence_minutes,
-    ground_facts,
-    ground_of,
     pinned_pseudo,
     pinned_snapshot,
     planned_trials,
@@ -63,17 +63,17 @@ def run(context: JobContext) -> dict[str, Any]:
         return _result(finished)
     check_pool(pool, context.pins["pool"])
     snapshot, pseudo = pinned_snapshot(project, context.pins), pinned_pseudo(project, context.pins)
-    ground = ground_of(project, settings.truth, pool=pool, snapshot=snapshot, pseudo=pseudo)
+    data = evaluation_data(project, settings.truth, pool=pool, snapshot=snapshot, pseudo=pseudo)
     scores = _pinned_scores(context)
-    basis = dataclasses.replace(scores.basis() if scores else Basis(len(pool)), n_images=len(ground.chosen_from))
+    basis = dataclasses.replace(scores.basis() if scores else Basis(len(pool)), n_images=len(data.chosen_from))
     planned = planned_trials(settings, basis)
-    bench = _workbench(context, settings, ground, pool, planned)
-    files.write_json(context.folder / GROUND, ground_facts(settings, ground, len(pool)))
-    choice = Choice(context, settings, ground, scores, snapshot, bench, basis)
+    bench = _workbench(context, settings, data, pool, planned)
+    files.write_json(context.folder / DATA_FACTS, data_facts(settings, data, len(pool)))
+    choice = Choice(context, settings, data, scores, snapshot, bench, basis)
     trials = [choice.completed(trial) for trial in planned]  # what cannot be had is known before the first training
     for trial in trials:
         bench.run(trial, choice, words=_words(trial, settings))
-    facts = {**ground_facts(settings, ground, len(pool)), "evidence_minutes": evidence_minutes(context.folder)}
+    facts = {**data_facts(settings, data, len(pool)), "evidence_minutes": evidence_minutes(context.folder)}
     kept = write_evaluation(project, context.job, facts=facts, stopped=False, device=bench.device)
     return _result(kept.artifact)
 
@@ -97,26 +97,26 @@ def _pinned_scores(context: JobContext) -> ScoreRun | None:
 
 
 def _workbench(
-    context: JobContext, settings: EvaluationSettings, ground: Ground, pool: Pool, trials: list[Trial]
+    context: JobContext, settings: EvaluationSettings, data: EvaluationData, pool: Pool, trials: list[Trial]
 ) -> Workbench:
     images = pool.images()
-    if ground.test == "split":
-        tests = labeled_tests(context.project.test_set(), ground.class_names)
-        assert tests is not None  # the ground was found by them
+    if data.test == "split":
+        tests = labeled_tests(context.project.test_set(), data.class_names)
+        assert tests is not None  # the data was found by its test images
         test_images, test_labels = tests
     else:
-        held = np.flatnonzero(ground.held_mask & (ground.held_labels >= 0))
-        test_images, test_labels = images[held], ground.held_labels[held]
-    training, n_left, device = settings.supervised(), len(ground.chosen_from), str(choose_device(context.device))
-    tested = context.project.test_set().hash if ground.test == "split" else digest(held)
+        held = np.flatnonzero(data.held_mask & (data.held_labels >= 0))
+        test_images, test_labels = images[held], data.held_labels[held]
+    training, n_left, device = settings.supervised(), len(data.chosen_from), str(choose_device(context.device))
+    tested = context.project.test_set().hash if data.test == "split" else digest(held)
     known = versions()
     makers = [known[name] for name in ("semiprune", "torch") if name in known]
-    n_classes = len(ground.class_names)  # a class without an image widens the net's last layer all the same
-    sames = (pool.hash, digest(ground.labels), n_classes, tested, digest(test_labels), device, makers)
+    n_classes = len(data.class_names)  # a class without an image widens the net's last layer all the same
+    sames = (pool.hash, digest(data.labels), n_classes, tested, digest(test_labels), device, makers)
     files.write_json(context.folder / SAME, {"sha256": files.sha256_json(sames)})
     return Workbench(
         images=images,
-        labels=ground.labels,
+        labels=data.labels,
         test_images=test_images,
         test_labels=test_labels,
         n_classes=n_classes,
@@ -166,7 +166,7 @@ class Choice:
         self,
         context: JobContext,
         settings: EvaluationSettings,
-        ground: Ground,
+        data: EvaluationData,
         scores: ScoreRun | None,
         snapshot: LabelsSnapshot,
         bench: Workbench,
@@ -174,7 +174,7 @@ class Choice:
     ) -> None:
         self.context, self.settings, self.snapshot, self.bench = context, settings, snapshot, bench
         self.basis = basis
-        self.scores, self.among = scores, ground.chosen_from
+        self.scores, self.among = scores, data.chosen_from
         self._evidence: dict[str, Evidence] = {}
 
     def __call__(self, trial: Trial) -> IntArray:

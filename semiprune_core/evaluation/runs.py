@@ -16,10 +16,10 @@ from semiprune_core.baselines.evidence import PROVIDERS
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.evaluation.settings import (
     ARTIFACT,
+    EvaluationData,
     EvaluationRun,
     EvaluationSettings,
-    Ground,
-    ground_of,
+    evaluation_data,
     partial_trials,
 )
 from semiprune_core.evaluation.view import FULL, EvaluationView, view_of
@@ -76,31 +76,31 @@ def method_choices(project: Project) -> list[MethodChoice]:
     return found
 
 
-def grounds_of(project: Project) -> dict[str, Ground]:
+def available_data(project: Project) -> dict[str, EvaluationData]:
     """What an evaluation could stand on, by the labels it would train with, the best first; empty where on nothing."""
     found = {}
     for truth in TRUTHS:
         with contextlib.suppress(SemiPruneError):
-            found[truth] = ground_of(project, truth)
+            found[truth] = evaluation_data(project, truth)
     return found
 
 
-def why_no_ground(project: Project) -> str:
+def why_no_data(project: Project) -> str:
     """Why nothing can be evaluated, in words."""
     try:
-        ground_of(project)
+        evaluation_data(project)
     except SemiPruneError as error:
         return str(error)
     return ""
 
 
-def ground_sentence(ground: Ground) -> str:
+def data_sentence(data: EvaluationData) -> str:
     """What is trained with and tested on, plainly."""
-    said = f"Trains a fresh network on each coreset with {TRUTHS[ground.truth]}"
-    if ground.test == "split":
-        return f"{said} and tests it on the {ground.n_test:,} test images that came with the pool."
+    said = f"Trains a fresh network on each coreset with {TRUTHS[data.truth]}"
+    if data.test == "split":
+        return f"{said} and tests it on the {data.n_test:,} test images that came with the pool."
     return (
-        f"{said} and tests it on {ground.n_test:,} images of the pool that are kept out of every coreset, because it "
+        f"{said} and tests it on {data.n_test:,} images of the pool that are kept out of every coreset, because it "
         "came without test images."
     )
 

@@ -51,7 +51,7 @@ SET_BY_CELL = (*KNOBS, "n_epochs", "gamma")
 """Fields of a ``CoresetRequest`` that may be given by method and ratio."""
 BY_PEOPLE = ("pseudo", "labeled")
 """Methods whose labels come from these used the labeled subset, so it counts in the same annotation budget."""
-GROUND, TIMES = "ground.json", "evidence.json"
+DATA_FACTS, TIMES = "ground.json", "evidence.json"
 """What a job notes in its own folder beside the book."""
 COLUMNS = (
     "method",
@@ -149,7 +149,7 @@ class EvaluationSettings(Settings):
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class EvaluationData:
     """What coresets are trained with and tested on.
 
     ``labels`` (N,) for the pool's images, of the kind ``truth``. ``test`` is "split" or "held out"; for the latter
@@ -171,14 +171,14 @@ class Ground:
         return np.flatnonzero(~self.held_mask)
 
 
-def ground_of(
+def evaluation_data(
     project: Project,
     truth: str | None = None,
     *,
     pool: Pool | None = None,
     snapshot: LabelsSnapshot | None = None,
     pseudo: PseudoRun | None = None,
-) -> Ground:
+) -> EvaluationData:
     """The labels of kind ``truth``, or the best there are, and what to test on; refused in words where there is none.
 
     ``snapshot`` and ``pseudo`` are the people's labels and the pseudo-labels to use instead of the present ones.
@@ -191,7 +191,7 @@ def ground_of(
     nobody = np.zeros(len(pool), dtype=bool)
     n_split = int((reference_on(names, project.test_set()) >= 0).sum())
     if n_split:
-        return Ground(kind, labels, names, "split", n_split, nobody, labels)
+        return EvaluationData(kind, labels, names, "split", n_split, nobody, labels)
     true = labels if kind != "pseudo" else _known_truth(names, pool, snapshot)
     known = np.flatnonzero(true >= 0)
     if len(known) < 2:
@@ -200,7 +200,7 @@ def ground_of(
             "Import test images, or label some."
         )
     held = hold_out(known, pool.duplicate_of, TEST_FRACTION, TEST_SEED)
-    return Ground(kind, labels, names, "held out", int((held & (true >= 0)).sum()), held, true)
+    return EvaluationData(kind, labels, names, "held out", int((held & (true >= 0)).sum()), held, true)
 
 
 def _truth(
@@ -248,9 +248,9 @@ def submit_evaluation(
     """
     pool = project.pool()
     snapshot = open_store(project).snapshot()
-    ground = ground_of(project, settings.truth, pool=pool, snapshot=snapshot)
+    data = evaluation_data(project, settings.truth, pool=pool, snapshot=snapshot)
     scores = _checked_scores(project, settings, pool)
-    _check_room(project, settings, ground)
+    _check_room(project, settings, data)
     keep_snapshot(project, snapshot)
     pins = {"pool": pool.hash, "labels": snapshot.hash}
     pseudo = project.latest("pseudo")
@@ -263,7 +263,7 @@ def submit_evaluation(
     return jobs.submit(
         project,
         KIND,
-        settings.replace(truth=ground.truth).to_json(),
+        settings.replace(truth=data.truth).to_json(),
         title=f"Evaluate {n_methods} method{'s' if n_methods != 1 else ''}",
         device=machine.places(device),
         pins=pins,
@@ -297,12 +297,12 @@ def check_left(n_images: int, ratios: Iterable[float], n_classes: int, remedy: s
             )
 
 
-def _check_room(project: Project, settings: EvaluationSettings, ground: Ground) -> None:
-    n_left = len(ground.chosen_from)
-    check_left(n_left, settings.ratios, len(ground.class_names), "Evaluate smaller ratios.")
+def _check_room(project: Project, settings: EvaluationSettings, data: EvaluationData) -> None:
+    n_left = len(data.chosen_from)
+    check_left(n_left, settings.ratios, len(data.class_names), "Evaluate smaller ratios.")
     if settings.same_annotation_budget and settings.ratios:
         human = np.asarray(latest_pseudo(project).labels().human_mask)
-        n_human, highest = int(human[ground.chosen_from].sum()), max(settings.ratios)
+        n_human, highest = int(human[data.chosen_from].sum()), max(settings.ratios)
         if n_human > coreset_size(n_left, highest):
             raise InvalidSettingError(
                 f"{n_human:,} images were labeled by a person, but pruning ratio {highest:g} leaves "
@@ -430,12 +430,12 @@ def write_evaluation(
 def keep_partial(job: jobs.Job) -> EvaluationRun:
     """Keep what a stopped, failed or lost evaluation has found so far as an artifact; asked again, the same one."""
     status, table = job.status(), partial_trials(job)
-    if not status.is_resumable or table.empty or not (job.work_folder / GROUND).is_file():
+    if not status.is_resumable or table.empty or not (job.work_folder / DATA_FACTS).is_file():
         raise InvalidSettingError(f"{job.title} ({job.id}) is {status.state}; it has no partial result to keep.")
     for artifact in job.project.artifacts(ARTIFACT):
         if artifact.facts.get("run") == job.id and artifact.facts.get("n_trials") == len(table):
             return EvaluationRun(artifact)
-    facts = {**files.read_json(job.work_folder / GROUND), "evidence_minutes": evidence_minutes(job.work_folder)}
+    facts = {**files.read_json(job.work_folder / DATA_FACTS), "evidence_minutes": evidence_minutes(job.work_folder)}
     return write_evaluation(job.project, job, facts=facts, stopped=True, device=job.device)
 
 
@@ -445,20 +445,20 @@ def evidence_minutes(folder: Path) -> dict[str, float]:
     return dict(files.read_json(path)) if path.is_file() else {}
 
 
-def ground_facts(settings: EvaluationSettings, ground: Ground, n_pool: int) -> dict[str, Any]:
+def data_facts(settings: EvaluationSettings, data: EvaluationData, n_pool: int) -> dict[str, Any]:
     """What is said about an evaluation beside its numbers."""
     said = {
-        "split": f"Tested on the {ground.n_test:,} test images.",
-        "held out": f"The pool has no test split: {ground.n_test:,} of its images were held out of every coreset "
+        "split": f"Tested on the {data.n_test:,} test images.",
+        "held out": f"The pool has no test split: {data.n_test:,} of its images were held out of every coreset "
         "and tested on.",
     }
     return {
-        "class_names": list(ground.class_names),
-        "truth": ground.truth,
-        "test": ground.test,
-        "test_words": said[ground.test],
+        "class_names": list(data.class_names),
+        "truth": data.truth,
+        "test": data.test,
+        "test_words": said[data.test],
         "n_pool": n_pool,
-        "n_chosen_from": len(ground.chosen_from),
-        "n_test": ground.n_test,
+        "n_chosen_from": len(data.chosen_from),
+        "n_test": data.n_test,
         "methods": {name: "Full data" if name == FULL else METHODS.title(name) for name in settings.methods},
     }

@@ -20,7 +20,7 @@ import numpy as np
 from semiprune_core import jobs
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.evaluation.settings import RANDOM, check_left, ground_of
+from semiprune_core.evaluation.settings import RANDOM, check_left, evaluation_data
 from semiprune_core.labeling import open_store
 from semiprune_core.learning import machine
 from semiprune_core.learning.presets import ssl_preset, supervised_preset
@@ -293,18 +293,18 @@ def submit_study(
 ) -> jobs.Job:
     """Queue a study; it needs a true label for every image, reference or human."""
     snapshot = open_store(project).snapshot()
-    ground = ground_of(project, settings.truth)  # pseudo-labels will not do: they are what is studied
+    data = evaluation_data(project, settings.truth)  # pseudo-labels will not do: they are what is studied
     axis, n = settings.axis, len(settings.shares)
-    fewest = min(one.n_images for one in settings.plan(len(ground.chosen_from)))
+    fewest = min(one.n_images for one in settings.plan(len(data.chosen_from)))
     remedy = "Study smaller ratios."
     if axis is POOL_SIZE:
         remedy = f"That is of the smallest part, {fewest:,} images: study smaller ratios, or larger parts of the pool."
-    check_left(fewest, settings.ratios, len(ground.class_names), remedy)
+    check_left(fewest, settings.ratios, len(data.class_names), remedy)
     keep_snapshot(project, snapshot)
     return jobs.submit(
         project,
         axis.kind,
-        settings.replace(truth=ground.truth).to_json(),
+        settings.replace(truth=data.truth).to_json(),
         title=f"{axis.title}, {n} {axis.column}{'s' if n != 1 else ''}",
         device=machine.places(device),
         pins={"pool": project.pool().hash, "labels": snapshot.hash},

@@ -22,7 +22,7 @@ from semiprune_core.coresets import CoresetRequest
 from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.dynamics.scoring import default_score_settings
 from semiprune_core.evaluation.runs import titles_of
-from semiprune_core.evaluation.settings import RANDOM, Ground, ground_of, pinned_snapshot
+from semiprune_core.evaluation.settings import RANDOM, evaluation_data, pinned_snapshot
 from semiprune_core.evaluation.studies import (
     ARTIFACT,
     AXES,
@@ -127,10 +127,10 @@ class Study:
         self.pool: Pool = context.project.pool()
         check_pool(self.pool, context.pins["pool"])
         snapshot = pinned_snapshot(context.project, context.pins)
-        self.ground: Ground = ground_of(context.project, self.settings.truth, pool=self.pool, snapshot=snapshot)
-        self.n_classes = len(self.ground.class_names)
-        among = self.ground.chosen_from
-        parts = self.settings.parts(self.ground.labels[among], copies_among(self.pool.duplicate_of, among))
+        self.data = evaluation_data(context.project, self.settings.truth, pool=self.pool, snapshot=snapshot)
+        self.n_classes = len(self.data.class_names)
+        among = self.data.chosen_from
+        parts = self.settings.parts(self.data.labels[among], copies_among(self.pool.duplicate_of, among))
         self.parts = [replace(part, among=among[part.among]) for part in parts]
         self.test_images, self.test_labels = self._tests()
         self.device = str(choose_device(context.device))
@@ -138,12 +138,12 @@ class Study:
         self.total = sum(cost.total for cost in self.costs)
 
     def _tests(self) -> tuple[np.ndarray, IntArray]:
-        if self.ground.test == "split":
-            tests = labeled_tests(self.context.project.test_set(), self.ground.class_names)
-            assert tests is not None  # the ground was found by them
+        if self.data.test == "split":
+            tests = labeled_tests(self.context.project.test_set(), self.data.class_names)
+            assert tests is not None  # the data was found by its test images
             return tests
-        held = np.flatnonzero(self.ground.held_mask & (self.ground.held_labels >= 0))
-        return self.pool.images()[held], self.ground.held_labels[held]
+        held = np.flatnonzero(self.data.held_mask & (self.data.held_labels >= 0))
+        return self.pool.images()[held], self.data.held_labels[held]
 
     def run(self) -> Artifact:
         before = 0
@@ -179,11 +179,11 @@ class Study:
             draft.facts.update(
                 {self.axis.field: stages},
                 run=self.context.job.id,
-                class_names=list(self.ground.class_names),
-                truth=self.ground.truth,
-                test=self.ground.test,
+                class_names=list(self.data.class_names),
+                truth=self.data.truth,
+                test=self.data.test,
                 n_pool=len(self.pool),
-                n_test=self.ground.n_test,
+                n_test=self.data.n_test,
                 n_trials=len(table),
                 methods=titles_of([RANDOM, *self.settings.methods]),
             )
@@ -200,7 +200,7 @@ class PartRun:
         self.folder = share_folder(study.context.folder, study.axis, part.share)
         images = study.pool.images()
         self.images = images if len(part.among) == len(images) else images[part.among]
-        self.labels = study.ground.labels[part.among]
+        self.labels = study.data.labels[part.among]
         self.duplicate_of = copies_among(study.pool.duplicate_of, part.among)
 
     def run(self) -> None:
@@ -260,7 +260,7 @@ class PartRun:
             result = train_ssl(
                 self.images,
                 labels,
-                class_names=self.study.ground.class_names,
+                class_names=self.study.data.class_names,
                 settings=self.settings.semi_supervised(),
                 seed=self.settings.seed,
                 progress=Stretch(self.context, before, self.cost.ssl, self.study.total, words),

@@ -16,7 +16,7 @@ from semiprune_core.evaluation import (
     COLUMNS,
     EvaluationRun,
     EvaluationSettings,
-    ground_of,
+    evaluation_data,
     keep_partial,
     partial_trials,
     planned_trials,
@@ -281,15 +281,15 @@ def test_without_a_test_split_a_fifth_is_held_out_of_every_coreset(workspace, tm
 def test_truth_is_reference_then_people_and_pseudo_only_if_asked(workspace, tmp_path, quick):
     project = make_pool(workspace, tmp_path, n=24, n_classes=3, labeled=False, name="Bare")
     with pytest.raises(MissingStepError, match="--truth pseudo"):
-        ground_of(project)
+        evaluation_data(project)
     with pytest.raises(MissingStepError, match="24 of 24 images have no reference label"):
-        ground_of(project, "reference")
+        evaluation_data(project, "reference")
     with pytest.raises(MissingStepError, match="no pseudo-labels"):
-        ground_of(project, "pseudo")
+        evaluation_data(project, "pseudo")
     label(project, {position: "ab"[position % 2] for position in range(24)})
-    ground = ground_of(project)
-    assert (ground.truth, ground.class_names, ground.test) == ("human", ("a", "b"), "held out")
-    assert ground.labels.tolist() == [position % 2 for position in range(24)]
+    data = evaluation_data(project)
+    assert (data.truth, data.class_names, data.test) == ("human", ("a", "b"), "held out")
+    assert data.labels.tolist() == [position % 2 for position in range(24)]
     run = done(evaluate(project, methods=("random",), ratios=(0.5,)))
     assert run.artifact.facts["truth"] == "human"
 
@@ -305,7 +305,7 @@ def test_pseudo_labels_are_trained_on_if_asked_but_never_tested_on(project, quic
 def test_images_held_out_of_pseudo_labeled_ones_are_tested_by_their_true_labels(workspace, tmp_path, quick):
     project = make_scored(workspace, tmp_path, n=60, n_classes=3, wrong=0.6)
     pool, labels = project.pool(), np.load(project.latest("pseudo").path("labels.npy"))
-    true, seen = pool.reference_labels.copy(), int(np.flatnonzero(ground_of(project, "pseudo").held_mask)[0])
+    true, seen = pool.reference_labels.copy(), int(np.flatnonzero(evaluation_data(project, "pseudo").held_mask)[0])
     true[seen] = (true[seen] + 1) % 3
     label(project, {seen: pool.class_names[true[seen]]})  # a person knows better than the reference
     run = done(evaluate(project, truth="pseudo", methods=("full", "random"), ratios=(0.5,)))
@@ -333,12 +333,12 @@ def test_labels_that_people_change_later_do_not_slip_in(workspace, tmp_path, qui
     project = make_pool(workspace, tmp_path, n=24, n_classes=3, labeled=False, name="Bare")
     label(project, {position: "ab"[position % 2] for position in range(24)})
     settings = EvaluationSettings(methods=("full",), seeds=(0,), epochs=3)
-    before = ground_of(project)
+    before = evaluation_data(project)
     job = submit_evaluation(project, settings, device="cpu")
     label(project, dict.fromkeys(range(0, 20, 2), "b"))
     evaluate_job.run(JobContext(job))
     np.testing.assert_array_equal(quick[0]["labels"], before.labels[before.chosen_from])
-    assert ground_of(project).labels.sum() > before.labels.sum()
+    assert evaluation_data(project).labels.sum() > before.labels.sum()
 
 
 def stopped_in_its_second_trial(project, quick, monkeypatch, **changes):
@@ -381,8 +381,8 @@ def test_labels_given_later_are_no_truth_of_an_evaluation_that_was_queued_withou
     add_pseudo(project)
     nobody, truth = open_store(project).snapshot(), project.pool().reference_labels
     label(project, {position: str((truth[position] + 1) % 3) for position in range(6)})
-    np.testing.assert_array_equal(ground_of(project, "pseudo", snapshot=nobody).held_labels, truth)
-    assert (ground_of(project, "pseudo").held_labels != truth).sum() == 6
+    np.testing.assert_array_equal(evaluation_data(project, "pseudo", snapshot=nobody).held_labels, truth)
+    assert (evaluation_data(project, "pseudo").held_labels != truth).sum() == 6
 
 
 def test_same_annotation_budget_keeps_human_labels_where_a_method_used_them(project, quick):

@@ -11,7 +11,7 @@ from semiprune_core import files, jobs, steps
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.dynamics.scoring import score_runs
 from semiprune_core.evaluation.plot import CROWD
-from semiprune_core.evaluation.settings import GROUND, EvaluationSettings, ground_facts, ground_of
+from semiprune_core.evaluation.settings import DATA_FACTS, EvaluationSettings, data_facts, evaluation_data
 from semiprune_core.evaluation.studies import BudgetSettings, SizeSettings
 from semiprune_core.evaluation.view import COLUMNS
 from semiprune_core.jobs.job import JobStatus, create
@@ -189,7 +189,7 @@ def write_partial(job, trials):
         one = Trial(method=row["method"], pruning_ratio=row["pruning_ratio"], seed=row["seed"])
         book.add(one, {**result, "seconds": 60 * row["minutes"], "mark": one.key})
     settings = EvaluationSettings.from_json(job.settings)
-    files.write_json(job.work_folder / GROUND, ground_facts(settings, ground_of(job.project), 60))
+    files.write_json(job.work_folder / DATA_FACTS, data_facts(settings, evaluation_data(job.project), 60))
 
 
 def test_a_running_evaluation_shows_what_it_has(project):
