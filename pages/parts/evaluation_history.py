@@ -11,7 +11,7 @@ import streamlit as st
 from pages.parts import errors, study
 from pages.parts.text import duration
 from semiprune_core import training
-from semiprune_core.evaluation.runs import TRUTHS, Evaluation, delete_kept
+from semiprune_core.evaluation.runs import TRUTHS, Evaluation, delete_result
 from semiprune_core.evaluation.study_view import StudyRun
 from semiprune_core.evaluation.view import percent
 from semiprune_core.jobs import Job
@@ -43,7 +43,7 @@ def draw(project: Project, done: Sequence[Evaluation], studied: Sequence[StudyRu
     kept: list[tuple[str, Artifact]] = [(title(one), one.artifact) for one in done if one.artifact is not None]
     kept += [(study.title(one), one.artifact) for one in studied]
     removable: dict[str, tuple[str, Callable[[], None]]] = {
-        artifact.id: (name, partial(delete_kept, project, artifact)) for name, artifact in kept
+        artifact.id: (name, partial(delete_result, project, artifact)) for name, artifact in kept
     }
     for job in over:
         if job.status().is_resumable:

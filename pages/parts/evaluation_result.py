@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.parts import evaluation_charts
 from pages.parts.text import count, duration, literal
-from semiprune_core.evaluation.files import described, html_table, latex_table, summary_csv, trials_csv
+from semiprune_core.evaluation.files import html_table, latex_table, summary_csv, table_caption, trials_csv
 from semiprune_core.evaluation.paper import PaperNumbers, paper_numbers
 from semiprune_core.evaluation.plot import CROWD, Look, svg_plot
 from semiprune_core.evaluation.runs import TESTS, TRUTHS, Evaluation
@@ -148,7 +148,7 @@ def table(view: EvaluationView, paper: PaperNumbers | None, *, key: str) -> None
     st.html(STYLE + html_table(view, content=str(content), paper=numbers))
     if content == "accuracy":
         marked = " Best in bold, second underlined." if any(view.marks(ratio) for ratio in view.ratios) else ""
-        st.caption(described(view) + marked)
+        st.caption(table_caption(view) + marked)
         if view.unranked & set(view.methods):
             names = ", ".join(literal(view.title(one)) for one in view.methods if one in view.unranked)
             st.caption(f"{names}: sees the labels of all images while choosing, so it is not ranked with the others.")

@@ -12,7 +12,7 @@ from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.drawing import DRAW_METHODS, FEW_LABELS, Drawing, Preview, preview
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
-from semiprune_core.trust.similarity import draw_evidence, model_of
+from semiprune_core.trust.similarity import current_model, draw_evidence
 
 DEFAULT_PERCENT = 10.0
 UNIFORM = "uniform"
@@ -31,7 +31,7 @@ def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -
         left, right = st.columns([3, 2], gap="large")
         with left:
             fraction, number = _how_many(pool, earlier)
-            seed, method, overlap = _how(earlier, has_model=model_of(project, pool) is not None)
+            seed, method, overlap = _how(earlier, has_model=current_model(project, pool) is not None)
         try:
             expected = _preview(pool, store, fraction, number, seed, method, earlier)
         except SemiPruneError as error:

@@ -15,7 +15,7 @@ from semiprune_core.learning import machine, settings_help
 from semiprune_core.learning.machine import Machine
 from semiprune_core.learning.presets import SSL_PRESETS, ssl_preset
 from semiprune_core.learning.settings import SSLSettings
-from semiprune_core.learning.settings_help import Described
+from semiprune_core.learning.settings_help import SettingHelp
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.project.workspace import Project
 from semiprune_core.training import TrainingData, TrainSettings
@@ -112,7 +112,7 @@ def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None,
     )
     st.caption(str(SSL_PRESETS.facts(preset).get("about", "")))
     usual = ssl_preset(preset, algorithm)
-    words = settings_help.ssl_described()
+    words = settings_help.ssl_help()
     flip = st.toggle(
         "Left-right flips", value=usual.flip, help=words["flip"].about, key=f"train_{preset}_{algorithm}_flip"
     )
@@ -153,11 +153,11 @@ def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None,
 def advanced(usual: SSLSettings, algorithm: str, preset: str, here: Machine) -> tuple[dict[str, Any], dict[str, Any]]:
     """Every other setting with what it does; (values of the run, options of the algorithm)."""
     values, options = {}, {}
-    own = settings_help.algorithm_described(algorithm)
+    own = settings_help.algorithm_help(algorithm)
     chosen = ALGORITHMS[algorithm].from_json(usual.options)
     key = f"train_{preset}_{algorithm}"
     with st.expander("Advanced settings", icon=":material/tune:"):
-        for title, members in settings_help.grouped().items():
+        for title, members in settings_help.ssl_help_by_group().items():
             st.markdown(f"**{title}**")
             with st.grid(5, min_column_width=165):
                 if title == settings_help.UNLABELED_GROUP:
@@ -174,7 +174,7 @@ def advanced(usual: SSLSettings, algorithm: str, preset: str, here: Machine) -> 
     return values, options
 
 
-def field(one: Described, value: Any, key: str, names: tuple[str, ...] | None = None) -> Any:
+def field(one: SettingHelp, value: Any, key: str, names: tuple[str, ...] | None = None) -> Any:
     """A widget that fits the setting."""
     names = one.choices if names is None else names
     with st.container():

@@ -113,7 +113,7 @@ def latex_table(
         r"% needs \usepackage{booktabs}",
         r"\begin{table}[t]",
         r"\centering",
-        f"\\caption{{{latex_text(caption or described(view, paper=bool(paper)))}}}",
+        f"\\caption{{{latex_text(caption or table_caption(view, paper=bool(paper)))}}}",
         f"\\begin{{tabular}}{{l{'c' * len(view.ratios)}}}",
         r"\toprule",
         " & ".join([latex_text(view.axis), *(latex_text(percent(ratio)) for ratio in view.ratios)]) + r" \\",
@@ -137,7 +137,7 @@ def _latex_cell(view: EvaluationView, method: str, ratio: float, theirs: float |
     return f"{number}{spread}{behind}"
 
 
-def described(view: EvaluationView, *, paper: bool = False) -> str:
+def table_caption(view: EvaluationView, *, paper: bool = False) -> str:
     """What the numbers of the table are, as its caption."""
     counts = sorted({cell.n for cell in view.cells.values()})
     over = f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds" if counts else "no seeds"

@@ -25,7 +25,7 @@ CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 
 
 @dataclass(frozen=True)
-class KnownSet:
+class PaperSet:
     """One of the paper's data sets; ``n_images`` of its training part, where that has one published size."""
 
     title: str
@@ -33,14 +33,14 @@ class KnownSet:
     n_images: int | None = None
 
 
-KNOWN = {
-    "cifar10": KnownSet("CIFAR-10", (10,), 50_000),
-    "cifar100": KnownSet("CIFAR-100", (100,), 50_000),
-    "food101": KnownSet("Food-101", (101,), 75_750),
-    "sun397": KnownSet("SUN397", (397,)),
-    "caltech101": KnownSet("Caltech-101", (101, 102)),
-    "tinyimagenet": KnownSet("Tiny-ImageNet", (200,), 100_000),
-    "imagenet": KnownSet("ImageNet-1K", (1000,), 1_281_167),
+PAPER_SETS = {
+    "cifar10": PaperSet("CIFAR-10", (10,), 50_000),
+    "cifar100": PaperSet("CIFAR-100", (100,), 50_000),
+    "food101": PaperSet("Food-101", (101,), 75_750),
+    "sun397": PaperSet("SUN397", (397,)),
+    "caltech101": PaperSet("Caltech-101", (101, 102)),
+    "tinyimagenet": PaperSet("Tiny-ImageNet", (200,), 100_000),
+    "imagenet": PaperSet("ImageNet-1K", (1000,), 1_281_167),
 }
 NAMED = {"imagenet": "imagenet1k", "tinyimagenet": "tiny-imagenet"}
 """How the paper's tables call them, where that differs."""
@@ -95,13 +95,13 @@ def _base_of(source: Mapping[str, Any], class_names: tuple[str, ...], title: str
     location = str(source.get("location", ""))
     if source.get("kind") == "torchvision":
         word = _word(location)
-        return word if word in KNOWN else None
+        return word if word in PAPER_SETS else None
     if {name.lower() for name in class_names} == set(CIFAR10):
         return "cifar10"
     said = [_word(Path(location).stem), _word(title)]
     fits = [
         word
-        for word, known in KNOWN.items()
+        for word, known in PAPER_SETS.items()
         if len(class_names) in known.n_classes and any(word in one for one in said)
     ]
     return max(fits, key=len, default=None)
@@ -162,21 +162,21 @@ def _base(name: str) -> str:
     return max((one for one in PAPER_SUPERVISED if name.startswith(one)), key=len)
 
 
-def _known(name: str) -> KnownSet:
+def _paper_set(name: str) -> PaperSet:
     back = {theirs: ours for ours, theirs in NAMED.items()}
-    return KNOWN[back.get(_base(name), _base(name))]
+    return PAPER_SETS[back.get(_base(name), _base(name))]
 
 
 def title_of(name: str) -> str:
     """How a data set of the paper's tables is written: "CIFAR-100, corrupted", "CIFAR-100, long-tailed (0.1)"."""
-    title = _known(name).title
+    title = _paper_set(name).title
     if name.endswith("-c"):
         return f"{title}, corrupted"
     return f"{title}, long-tailed ({name.rpartition('-')[2]})" if "-lt-" in name else title
 
 
 def _note(project: Project, name: str, preset: str, truth: str, epochs: int | None) -> str:
-    known, n = _known(name), len(project.pool())
+    known, n = _paper_set(name), len(project.pool())
     said = f"The paper's numbers for {title_of(name)}, means of three or five runs."
     differs = []
     if known.n_images and "-lt-" not in name and n < 0.99 * known.n_images:

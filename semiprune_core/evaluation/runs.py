@@ -286,7 +286,7 @@ def of_job(job: Job) -> Evaluation:
     return Evaluation(job.settings, job=job)
 
 
-def delete_kept(project: Project, artifact: Artifact) -> None:
+def delete_result(project: Project, artifact: Artifact) -> None:
     """Remove a kept evaluation or study with the job that made it, so that no later one takes its numbers over.
 
     What was kept of a stopped one goes alone: its job can still be resumed, and is deleted as a job.

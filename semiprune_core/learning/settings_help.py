@@ -56,7 +56,7 @@ OWN = {
 
 
 @dataclass(frozen=True)
-class Described:
+class SettingHelp:
     """One setting. ``kind`` is bool, int, float or str; ``choices`` the legal values where they are few."""
 
     name: str
@@ -77,7 +77,7 @@ def title_of(name: str) -> str:
 
 
 @functools.cache
-def described(cls: type[Settings], algorithm: str | None = None) -> dict[str, Described]:
+def help_for(cls: type[Settings], algorithm: str | None = None) -> dict[str, SettingHelp]:
     """The settings of ``cls`` by name, in their order; ``algorithm`` where they are an algorithm's own."""
     words = _words(cls)
     found = {}
@@ -87,21 +87,21 @@ def described(cls: type[Settings], algorithm: str | None = None) -> dict[str, De
             default = field.default_factory()
         about = OWN.get((algorithm or "", field.name)) or words.get(field.name) or ABOUT.get(field.name, "")
         choices = CHOICES.get(field.name, ())
-        found[field.name] = Described(field.name, title_of(field.name), about, type(default), default, choices)
+        found[field.name] = SettingHelp(field.name, title_of(field.name), about, type(default), default, choices)
     return found
 
 
-def ssl_described() -> dict[str, Described]:
-    return described(SSLSettings)
+def ssl_help() -> dict[str, SettingHelp]:
+    return help_for(SSLSettings)
 
 
-def algorithm_described(name: str) -> dict[str, Described]:
-    return described(ALGORITHMS[name], name)
+def algorithm_help(name: str) -> dict[str, SettingHelp]:
+    return help_for(ALGORITHMS[name], name)
 
 
-def grouped() -> dict[str, list[Described]]:
+def ssl_help_by_group() -> dict[str, list[SettingHelp]]:
     """The settings of an SSL run under their headings; one that is in no list joins the unlabeled images."""
-    everything = ssl_described()
+    everything = ssl_help()
     taken = {name for names in GROUPS.values() for name in names} | set(ELSEWHERE)
     groups = {title: [everything[name] for name in names if name in everything] for title, names in GROUPS.items()}
     groups[UNLABELED_GROUP] = [one for name, one in everything.items() if name not in taken]

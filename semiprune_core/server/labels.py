@@ -36,7 +36,7 @@ from semiprune_core.project.pool import Pool, read_id, show_id
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.access import check_write
 from semiprune_core.server.queues import Cards, card_rows, next_cards
-from semiprune_core.trust.similarity import looks
+from semiprune_core.trust.similarity import similarity_features
 
 MAX_BODY = 4 << 20
 MAX_EVENTS = 500
@@ -209,7 +209,7 @@ def _similar(request: Request, workspace: Workspace, body: Body) -> dict[str, An
     everyone = np.concatenate([wanted, ids])
     if (pool.positions(everyone) < 0).any():
         raise InvalidDataError("This project has no such image. Reload the page.", code="NO_IMAGE")
-    seen = looks(workspace.project(request.path_params["project"]), pool, everyone)
+    seen = similarity_features(workspace.project(request.path_params["project"]), pool, everyone)
     distance = np.sqrt(((seen[1:] - seen[0]) ** 2).mean(axis=1))
     order = np.argsort(distance, kind="stable")
     return {

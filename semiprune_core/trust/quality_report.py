@@ -261,7 +261,7 @@ def on_run(pool: Pool, run: PseudoRun) -> Pool:
     return pool if n == len(pool) else pool.take(np.arange(n))
 
 
-def known_reference(pool: Pool, run: PseudoRun) -> tuple[IntArray, tuple[str, ...]]:
+def reference_labels_of(pool: Pool, run: PseudoRun) -> tuple[IntArray, tuple[str, ...]]:
     """Reference labels (N,) over the run's classes followed by the classes it does not know; -1 for none."""
     names = (*run.class_names, *(name for name in pool.class_names if name not in run.class_names))
     return renamed(pool.reference_labels, pool.class_names, names), names
@@ -330,7 +330,7 @@ def report(
     labels = run.labels()
     predicted, confidence = np.asarray(run.predicted()), np.asarray(run.confidence())
     uniform = store.uniform_labels() if store is not None else None
-    truth, names = known_reference(pool, run)
+    truth, names = reference_labels_of(pool, run)
     human = np.where(labels.human_mask, labels.labels, UNLABELED)
     drawn = np.empty(0, np.int64)
     if uniform is not None and len(uniform):
@@ -400,7 +400,7 @@ def confused(
 ) -> IntArray:
     """Positions of the images in one cell of the confusion matrix, least sure first."""
     pool = on_run(pool, run)
-    truth, names = known_reference(pool, run)
+    truth, names = reference_labels_of(pool, run)
     predicted = np.asarray(run.predicted())
     cell = (truth == names.index(true_name)) & (predicted == names.index(predicted_name)) & ~run.labels().human_mask
     found = np.flatnonzero(cell if mask is None else cell & mask)
@@ -412,7 +412,7 @@ def rightness(pool: Pool, run: PseudoRun, human: IntArray | None = None) -> IntA
 
     ``human`` (N,), labels over the run's classes, wins over reference labels.
     """
-    truth, _ = known_reference(on_run(pool, run), run)
+    truth, _ = reference_labels_of(on_run(pool, run), run)
     if human is not None:
         truth = np.where(human >= 0, human, truth)
     return np.where(truth < 0, -1, (np.asarray(run.predicted()) == truth).astype(np.int64))

@@ -14,10 +14,10 @@ from semiprune_core.project.workspace import Project
 from semiprune_core.records import FloatArray
 from semiprune_core.results import PseudoRun, latest_pseudo
 
-LIKENESS_SIDE = 32
+PIXEL_SIDE = 32
 
 
-def model_of(project: Project, pool: Pool) -> PseudoRun | None:
+def current_model(project: Project, pool: Pool) -> PseudoRun | None:
     """The latest SSL run, if it was trained on this pool as it is now."""
     if project.latest("pseudo") is None:
         return None
@@ -30,7 +30,7 @@ def draw_evidence(project: Project, pool: Pool, method: str) -> dict[str, FloatA
     needs = DRAW_METHODS.facts(method)["needs"] if method in DRAW_METHODS else ()
     if not needs:
         return {}
-    run = model_of(project, pool)
+    run = current_model(project, pool)
     found: dict[str, FloatArray] = {}
     if "confidence" in needs:
         if run is None:
@@ -44,13 +44,13 @@ def draw_evidence(project: Project, pool: Pool, method: str) -> dict[str, FloatA
     return found
 
 
-def looks(project: Project, everything: Pool, ids: np.ndarray) -> FloatArray:
+def similarity_features(project: Project, everything: Pool, ids: np.ndarray) -> FloatArray:
     """(M, D) float32 on which likeness of ``ids`` (M,) is measured; ``everything`` holds all splits."""
     pool = everything.split("pool")
     positions = pool.positions(ids)
-    run = model_of(project, pool) if (positions >= 0).all() else None
+    run = current_model(project, pool) if (positions >= 0).all() else None
     if run is not None:
         return run.features()[positions].astype(np.float32)
     images = everything.take(everything.positions(ids)).images()
-    step = -(-images.shape[1] // LIKENESS_SIDE)
+    step = -(-images.shape[1] // PIXEL_SIDE)
     return images[:, ::step, ::step].reshape(len(images), -1).astype(np.float32) / 255

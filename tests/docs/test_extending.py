@@ -12,7 +12,7 @@ import pytest
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.exporting import FORMATS
 from semiprune_core.importing.sources import SOURCES
-from semiprune_core.learning.settings_help import algorithm_described
+from semiprune_core.learning.settings_help import algorithm_help
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.methods import METHODS
 from semiprune_core.scores import SCORES
@@ -74,7 +74,7 @@ def test_what_the_page_shows_is_what_happens(examples, workspace, tmp_path, clas
 
 
 def test_the_settings_of_the_example_algorithm_are_in_words(examples):
-    assert all(one.about for one in algorithm_described("rising").values())
+    assert all(one.about for one in algorithm_help("rising").values())
 
 
 def test_the_example_selector_keeps_the_budget_of_every_size(examples):

@@ -23,7 +23,7 @@ from semiprune_core.evaluation import (
     submit_evaluation,
 )
 from semiprune_core.evaluation import job as evaluate_job
-from semiprune_core.evaluation.runs import delete_kept, finished
+from semiprune_core.evaluation.runs import delete_result, finished
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
 from semiprune_core.labeling import open_store
@@ -131,7 +131,7 @@ def test_a_training_that_served_two_trials_is_taken_over_with_its_minutes(projec
 def test_a_deleted_evaluation_leaves_nothing_to_take_over(project, quick):
     done(evaluate(project))
     run = done(evaluate(project, epochs=4))
-    delete_kept(project, run.artifact)
+    delete_result(project, run.artifact)
     assert len(project.artifacts("evaluation")) == len(jobs.list_jobs(project)) == 1
     quick.clear()
     assert len(done(evaluate(project, epochs=4)).trials()) == len(quick), "deleted numbers do not come back"
@@ -143,7 +143,7 @@ def test_a_deleted_evaluation_leaves_nothing_to_take_over(project, quick):
 def test_what_was_kept_of_a_stopped_evaluation_is_deleted_alone(project, quick, monkeypatch):
     job = stopped_in_its_second_trial(project, quick, monkeypatch)
     job.stop()
-    delete_kept(project, keep_partial(job).artifact)
+    delete_result(project, keep_partial(job).artifact)
     assert not project.artifacts("evaluation") and [one.id for one in jobs.list_jobs(project)] == [job.id]
     quick.clear()
     job.resume()

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from semiprune_core.evaluation.files import (
-    described,
     html_table,
     latex_table,
     latex_text,
     summary_csv,
+    table_caption,
     text_table,
     trials_csv,
 )
@@ -75,13 +75,13 @@ def test_latex_puts_the_paper_behind_ours_also_where_ours_is_missing():
     ],
 )
 def test_the_caption_says_over_how_many_seeds(rows, words):
-    assert words in described(view_of(table(*rows)))
+    assert words in table_caption(view_of(table(*rows)))
 
 
 def test_the_caption_says_when_methods_are_ranked_by_some_of_their_seeds():
     rows = [("random", 0.5, 0, 0.7), ("random", 0.5, 1, 0.7), ("a", 0.5, 0, 0.7)]
-    assert "ranked by those they share" in described(view_of(table(*rows)))
-    assert "ranked" not in described(view_of(table(*rows, ("a", 0.5, 1, 0.7))))
+    assert "ranked by those they share" in table_caption(view_of(table(*rows)))
+    assert "ranked" not in table_caption(view_of(table(*rows, ("a", 0.5, 1, 0.7))))
 
 
 def test_csv_reads_back_and_runs_nothing():

@@ -18,16 +18,16 @@ GPU = Machine((Device("cuda:0", "GPU", 1), Device("cuda:1", "GPU", 1), Device("c
 
 
 def test_every_setting_of_a_run_is_in_words_and_in_one_place():
-    shown = [one.name for members in settings_help.grouped().values() for one in members] + list(
+    shown = [one.name for members in settings_help.ssl_help_by_group().values() for one in members] + list(
         settings_help.ELSEWHERE
     )
-    assert sorted(shown) == sorted(settings_help.ssl_described())
-    assert all(one.about and one.title for one in settings_help.ssl_described().values())
+    assert sorted(shown) == sorted(settings_help.ssl_help())
+    assert all(one.about and one.title for one in settings_help.ssl_help().values())
 
 
 @pytest.mark.parametrize("name", list(ALGORITHMS))
 def test_every_setting_of_an_algorithm_is_in_words(name):
-    assert all(one.about for one in settings_help.algorithm_described(name).values())
+    assert all(one.about for one in settings_help.algorithm_help(name).values())
 
 
 def test_offered_choices_are_legal():
