@@ -190,7 +190,7 @@ def watch(project: Project) -> bool:
     for job in live:
         job_panel.show(job)
     if found and not live:
-        job_panel.ended(found[0], what="The export")
+        job_panel.ended(found[0], what="The export", starts_over=True)
     return bool(live)
 
 
@@ -283,7 +283,7 @@ def _proof(job: jobs.Job | None) -> None:
                 icon=":material/verified_user:",
             )
     else:
-        job_panel.ended(job, what="The proof")
+        job_panel.ended(job, what="The verification", starts_over=True)
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ def watch_opening() -> None:
     if not found:
         del st.session_state[OPENING]
     else:
-        job_panel.ended(found[0], what="Opening the finished demo")
+        job_panel.ended(found[0], what="Opening the finished demo", starts_over=True)
 
 
 def demos(*, first: bool) -> None:
@@ -95,8 +95,8 @@ def card(project: Project) -> None:
                 st.caption("No images yet.")
                 last = next(iter(jobs.list_jobs(project, "import")), None)
                 if last is not None:
-                    again = can_repeat(project.workspace, ImportSettings.from_json(last.settings))
-                    job_panel.ended(last, what="The import", again=again)
+                    can_retry = can_repeat(project.workspace, ImportSettings.from_json(last.settings))
+                    job_panel.ended(last, what="The import", can_retry=can_retry, starts_over=True)
             step = steps.BY_KEY["pool"]
         else:
             pool = project.pool()

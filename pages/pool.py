@@ -27,8 +27,8 @@ def watch_imports(project: Project) -> None:
         if job.status().state not in states.OVER:
             job_panel.show(job)
     if found and found[0].status().state in states.OVER:
-        again = can_repeat(project.workspace, ImportSettings.from_json(found[0].settings))
-        job_panel.ended(found[0], what="The import", again=again)
+        can_retry = can_repeat(project.workspace, ImportSettings.from_json(found[0].settings))
+        job_panel.ended(found[0], what="The import", can_retry=can_retry, starts_over=True)
 
 
 def facts(summary: PoolSummary) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts import errors, evaluation_result, study
+from pages.parts import errors, evaluation_result, job_panel, study
 from pages.parts.text import count, duration, literal
-from semiprune_core import evaluation, training
+from semiprune_core import evaluation
 from semiprune_core.evaluation import studies
 from semiprune_core.evaluation.runs import of_job
-from semiprune_core.jobs import Job, JobStatus, states
+from semiprune_core.jobs import Job, JobStatus
 from semiprune_core.project.workspace import Project
 
 EVERY = 2.0
@@ -26,13 +26,8 @@ def watch(project: Project, job: Job) -> None:
     if status.is_over:
         st.rerun()
     with st.container(border=True):
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f"**{literal(job.title)}** :gray[{literal(name_of(job))}]", width="content")
-            buttons(job, status)
-        if status.state == states.QUEUED:
-            st.progress(0.0, text="Waiting for its turn: another run uses the same device.")
-        else:
-            st.progress(status.fraction, text=_sentence(status))
+        job_panel.head(job, status, note=name_of(job))
+        job_panel.progress(status, _sentence(status))
         results(project, job, key=f"live_{job.id}")
 
 
@@ -68,33 +63,16 @@ def trainings(status: JobStatus) -> str:
 
 
 def buttons(job: Job, status: JobStatus) -> None:
+    """Those of every job; an evaluation that did not end can also be saved as far as it got."""
     with st.container(horizontal=True, width="content"):
-        if not status.is_over and st.button(
-            "Stop", key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
-        ):
-            job.stop()
-            st.rerun(scope="fragment")
-        if status.is_resumable and st.button(
-            "Resume" if status.state != states.FAILED else "Retry",
-            key=f"resume_{job.id}",
-            icon=":material/play_arrow:",
-            type="primary",
-        ):
-            with st.spinner("Resuming"):
-                errors.attempt(functools.partial(training.resume, job))
-        if (
-            status.is_resumable
-            and job.kind == evaluation.KIND
-            and st.button(
-                "Keep what there is",
-                key=f"keep_{job.id}",
-                icon=":material/save:",
-                help="Saves the trainings that have ended as an evaluation of its own. You can still resume.",
-            )
+        job_panel.buttons(job, status)
+        if job.kind == evaluation.KIND and st.button(
+            "Save partial results",
+            key=f"keep_{job.id}",
+            icon=":material/save:",
+            help="Saves the finished trainings as an evaluation of their own. You can still resume.",
         ):
             errors.attempt(functools.partial(evaluation.keep_partial, job))
-        with st.popover("Log", icon=":material/article:"):
-            st.code(job.log_tail(60) or "Nothing yet.", language=None)
 
 
 def broken(project: Project, job: Job) -> None:
@@ -103,12 +81,8 @@ def broken(project: Project, job: Job) -> None:
     with st.container(border=True):
         st.markdown(f"**{literal(job.title)}** :gray[{literal(name_of(job))}]")
         where = f"{trainings(status)} are done. " if status.facts.get("trials_total") else ""
-        if status.state == states.FAILED:
-            st.error(f"It failed. {literal(status.message, 1000)}", icon=":material/error:")
-        elif status.state == states.LOST:
-            st.warning(f"It was interrupted. {literal(status.message, 1000)}", icon=":material/power_off:")
-        else:
-            st.info(f"Stopped. {where}It goes on from there.", icon=":material/pause_circle:")
+        stopped = f"Stopped. {where}Resume continues from there."
+        job_panel.outcome(status, what="The evaluation", stopped=stopped)
         buttons(job, status)
         results(project, job, key=f"broken_{job.id}")
 

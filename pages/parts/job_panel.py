@@ -1,4 +1,4 @@
-"""A job, watched: progress, speed, time left, its last words, and a way to stop it or go on."""
+"""A job on a page: progress, speed, time left, its log, and the one bar of buttons: Stop, Resume, Retry."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import streamlit as st
 
 from pages.parts import errors
 from pages.parts.text import duration, literal
+from semiprune_core import training
 from semiprune_core.jobs import Job, JobStatus, states
 
 EVERY = 0.8
+QUEUED = "Waiting for its turn: another job is running."
 
 
 def show(job: Job) -> None:
@@ -20,26 +22,63 @@ def show(job: Job) -> None:
 @errors.shown()
 def _watch(job: Job) -> None:
     status = job.status()
-    if status.state in states.OVER:
+    if status.is_over:
         if st.session_state.get(f"job_seen_{job.id}") != (status.state, status.attempt):
             st.session_state[f"job_seen_{job.id}"] = (status.state, status.attempt)
             st.rerun()
         return
     with st.container(border=True):
-        st.markdown(f"**{literal(job.title)}**")
-        if status.state == states.QUEUED:
-            st.progress(0.0, text="Waiting for its turn")
-        else:
-            share = status.done / status.total if status.total else 0.0
-            st.progress(min(1.0, share), text=_sentence(status))
-        with st.container(horizontal=True):
-            if st.button("Cancel", key=f"stop_{job.id}", icon=":material/stop_circle:"):
-                job.stop()
-            with st.popover("Log", icon=":material/article:"):
-                st.code(job.log_tail(40) or "Nothing yet.", language=None)
+        head(job, status)
+        progress(status, _sentence(status))
+
+
+def head(job: Job, status: JobStatus, *, note: str = "") -> None:
+    """The job's title on the left, its buttons on the right."""
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f"**{literal(job.title)}** :gray[{literal(note)}]" if note else f"**{literal(job.title)}**")
+        buttons(job, status)
+
+
+def progress(status: JobStatus, sentence: str) -> None:
+    if status.state == states.QUEUED:
+        st.progress(0.0, text=QUEUED)
+    else:
+        st.progress(status.fraction, text=sentence)
+
+
+def buttons(job: Job, status: JobStatus, *, can_retry: bool = True, starts_over: bool = False) -> None:
+    """Stop while it runs; then Resume, or Retry after a failure and for a job that ``starts_over``; and the log."""
+    with st.container(horizontal=True, width="content"):
+        if not status.is_over and st.button(
+            "Stop", key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
+        ):
+            job.stop()
+            st.rerun(scope="fragment")
+        if can_retry:
+            resume_button(job, status, starts_over=starts_over)
+        log(job)
+
+
+def resume_button(job: Job, status: JobStatus, *, key: str = "resume", starts_over: bool = False) -> None:
+    """Nothing where there is nothing to resume."""
+    is_retry = starts_over or status.state == states.FAILED
+    icon = ":material/replay:" if is_retry else ":material/play_arrow:"
+    word = "Retry" if is_retry else "Resume"
+    if status.is_resumable and st.button(word, key=f"{key}_{job.id}", icon=icon, type="primary"):
+        with errors.shown():
+            with st.spinner("Starting"):
+                training.resume(job)
+            st.rerun()
+
+
+def log(job: Job) -> None:
+    with st.popover("Log", icon=":material/article:"):
+        st.code(job.log_tail(60) or "Nothing logged yet.", language=None)
 
 
 def _sentence(status: JobStatus) -> str:
+    if status.stop_requested:
+        return "Stopping"
     if not status.total:
         return "Starting"
     unit = status.facts.get("unit", "steps")
@@ -53,21 +92,20 @@ def _sentence(status: JobStatus) -> str:
     return " · ".join(parts)
 
 
-def ended(job: Job, *, what: str, again: bool = True) -> None:
-    """What became of a job that did not end well, and what can be done (``again``: whether a retry has a chance)."""
+def ended(job: Job, *, what: str, can_retry: bool = True, starts_over: bool = False) -> None:
+    """What became of a job that did not end well, and the way on."""
     status = job.status()
+    if status.is_resumable:
+        outcome(status, what=what, stopped=f"{what} was stopped.")
+        buttons(job, status, can_retry=can_retry, starts_over=starts_over)
+
+
+def outcome(status: JobStatus, *, what: str, stopped: str) -> None:
+    """Why a job did not come to its end; ``stopped`` is what to say where a person stopped it."""
+    reason = literal(status.message or "", 1000)
     if status.state == states.FAILED:
-        st.error(f"{what} failed. {literal(status.message or '', 1000)}", icon=":material/error:")
-    elif status.state == states.STOPPED:
-        st.warning(f"{what} was cancelled.", icon=":material/stop_circle:")
+        st.error(f"{what} failed. {reason}", icon=":material/error:")
     elif status.state == states.LOST:
-        st.warning(f"{what} was interrupted. {literal(status.message or '', 1000)}", icon=":material/power_off:")
+        st.warning(f"{what} was interrupted. {reason}", icon=":material/power_off:")
     else:
-        return
-    with st.container(horizontal=True):
-        if again and st.button("Try again", key=f"again_{job.id}", icon=":material/replay:"):
-            with errors.shown():
-                job.resume()
-                st.rerun()
-        with st.popover("Log", icon=":material/article:"):
-            st.code(job.log_tail(60) or "Nothing was logged.", language=None)
+        st.info(stopped, icon=":material/pause_circle:")

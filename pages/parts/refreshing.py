@@ -34,7 +34,7 @@ def notice(project: Project, pool: Pool, *, key: str, told: bool = False) -> Non
     status = job.status() if job is not None else None
     if job is not None and status is not None and not status.is_over:
         st.session_state[f"{key}_watched"] = job.id
-        _under_way(job, status, key)
+        _under_way(job, status)
         return
     if job is not None and st.session_state.pop(f"{key}_watched", None) == job.id:
         st.rerun()  # it has just ended: the whole page shows what it made
@@ -68,7 +68,7 @@ def _start(project: Project, pool: Pool) -> None:
         st.rerun()
 
 
-def _under_way(job: Job, status: JobStatus, key: str) -> None:
+def _under_way(job: Job, status: JobStatus) -> None:
     steps = list(job.settings["steps"])
     now = status.facts.get("step", steps[0])
     place = steps.index(now) if now in steps else 0
@@ -87,7 +87,5 @@ def _under_way(job: Job, status: JobStatus, key: str) -> None:
         words = f"Step {place + 1} of {len(steps)}: {DOING[now].lower()}"
         text = f"{words}, waiting for its turn" if waits else f"{words}, {max(0.0, min(1.0, share)):.0%}"
         st.progress(status.fraction, text="Stopping" if status.stop_requested else text)
-        if st.button("Stop", key=f"{key}_stop", icon=":material/stop_circle:", disabled=status.stop_requested):
-            job.stop()
-            st.rerun()
-        st.caption("It goes on when this page is closed, and can be resumed after a stop.")
+        job_panel.buttons(job, status)
+        st.caption("This keeps running when you close the page. After a stop it can be resumed.")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts import errors, search_charts, training_live
+from pages.parts import errors, job_panel, search_charts
 from pages.parts.charts import STILL
 from pages.parts.text import count, duration, literal
 from semiprune_core import search
 from semiprune_core.baselines.evidence import evidence_at_hand
 from semiprune_core.coresets.starting_values import searches_of
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.jobs import Job, JobStatus, list_jobs, states
+from semiprune_core.jobs import Job, JobStatus, list_jobs
 from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.project.workspace import Project
 from semiprune_core.results import ScoreRun
@@ -130,13 +130,8 @@ def _watch(job: Job) -> None:
         st.rerun()
     settings = SearchSettings.from_json(job.settings)
     with st.container(border=True):
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f"**{literal(job.title)}** :gray[{literal(settings.in_words)}]")
-            training_live.buttons(job, status, stop="Stop")
-        if status.state == states.QUEUED:
-            st.progress(0.0, text="Waiting for its turn: another run uses the same device.")
-        else:
-            st.progress(status.fraction, text=_sentence(status))
+        job_panel.head(job, status, note=settings.in_words)
+        job_panel.progress(status, _sentence(status))
         _picture(search.partial_search(job), settings, key=job.id)
 
 
@@ -158,15 +153,10 @@ def _interrupted(job: Job, status: JobStatus) -> None:
         st.markdown(f"**{literal(job.title)}**")
         table = search.partial_search(job)
         total = status.facts.get("trials_total")
-        kept = f"{count(len(table), 'finished trial')}{f' of {total:,}' if total else ''} kept"
-        if status.state == states.FAILED:
-            st.error(f"It failed; {kept}. {literal(status.message, 1000)}", icon=":material/error:")
-        elif status.state == states.LOST:
-            st.warning(f"It was interrupted; {kept}. {literal(status.message, 1000)}", icon=":material/power_off:")
-        else:
-            st.info(f"Stopped; {kept}. It goes on with the next one.", icon=":material/pause_circle:")
+        job_panel.outcome(status, what="The search", stopped="Stopped. Resume continues with the next trial.")
+        st.caption(f"{count(len(table), 'finished trial')}{f' of {total:,}' if total else ''} saved.")
         _picture(table, SearchSettings.from_json(job.settings), key=job.id)
-        training_live.buttons(job, status, stop="Stop")
+        job_panel.buttons(job, status)
 
 
 # --- results -------------------------------------------------------------------------------------------------------

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
 
-from pages.parts import charts, errors
+from pages.parts import charts, errors, job_panel
 from pages.parts.text import duration
 from semiprune_core import training
 from semiprune_core.learning import settings_help
@@ -35,8 +34,8 @@ def draw(project: Project, runs: Sequence[Run]) -> None:
         table([by_id[run_id] for run_id in chosen])
     with st.popover("Resume or delete", icon=":material/more_horiz:"):
         run = by_id[st.selectbox("Run", list(by_id), format_func=names.__getitem__, key="train_which")]
-        if run.job is not None and run.status.is_resumable and st.button("Resume", icon=":material/play_arrow:"):
-            errors.attempt(functools.partial(training.resume, run.job))
+        if run.job is not None:
+            job_panel.resume_button(run.job, run.status, key="history_resume")
         st.caption("Deleting removes its pseudo-labels, weights, curve and log. Labels stay.")
         if st.button("Delete", key="train_delete", icon=":material/delete:"):
             errors.attempt(lambda: training.delete_run(project, run))

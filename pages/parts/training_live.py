@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import charts, errors
+from pages.parts import charts, errors, job_panel
 from pages.parts.text import duration, literal
 from semiprune_core import training
-from semiprune_core.jobs import Job, JobStatus, states
+from semiprune_core.jobs import Job, JobStatus
 from semiprune_core.training import Curves, Run
 
 EVERY = 1.0
@@ -27,13 +27,8 @@ def _watch(job: Job, class_names: tuple[str, ...]) -> None:
     if status.is_over:
         st.rerun()
     with st.container(border=True):
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f"**{literal(job.title)}**")
-            buttons(job, status)
-        if status.state == states.QUEUED:
-            st.progress(0.0, text="Waiting for its turn: another run uses the same device.")
-        else:
-            st.progress(status.fraction, text=_sentence(status))
+        job_panel.head(job, status)
+        job_panel.progress(status, _sentence(status))
         numbers(status)
         found = training.curves(job.progress())
         draw(found, class_names, key=job.id)
@@ -115,28 +110,6 @@ def learning(found: Curves, class_names: tuple[str, ...], key: str) -> None:
             st.plotly_chart(charts.class_bars(dict(zip(class_names, counts))), key=f"counts_{key}", config=charts.STILL)
 
 
-def buttons(job: Job, status: JobStatus, *, stop: str = "Stop training") -> None:
-    """Stop, resume or retry, and the log."""
-    with st.container(horizontal=True, width="content"):
-        if not status.is_over and st.button(
-            stop, key=f"stop_{job.id}", icon=":material/stop_circle:", disabled=status.stop_requested
-        ):
-            job.stop()
-            st.rerun(scope="fragment")
-        if status.is_resumable and st.button(
-            "Resume" if status.state != states.FAILED else "Retry",
-            key=f"resume_{job.id}",
-            icon=":material/play_arrow:",
-            type="primary",
-        ):
-            with errors.shown():
-                with st.spinner("Resuming"):
-                    training.resume(job)
-                st.rerun()
-        with st.popover("Log", icon=":material/article:"):
-            st.code(job.log_tail(60) or "Nothing yet.", language=None)
-
-
 def broken(run: Run) -> None:
     """A run that did not end well: why, and what can be done."""
     job = run.job
@@ -145,11 +118,7 @@ def broken(run: Run) -> None:
     with st.container(border=True):
         st.markdown(f"**{literal(job.title)}**")
         where = f"Step {status.done:,} of {status.total:,}. " if status.total else ""
-        if status.state == states.FAILED:
-            st.error(f"It failed. {literal(status.message, 1000)}", icon=":material/error:")
-        elif status.state == states.LOST:
-            st.warning(f"It was interrupted. {literal(status.message, 1000)}", icon=":material/power_off:")
-        else:
-            st.info(f"Stopped. {where}It goes on from there with the same labels.", icon=":material/pause_circle:")
+        stopped = f"Stopped. {where}Resume continues from there, with the same labels."
+        job_panel.outcome(status, what="The run", stopped=stopped)
         draw(training.run_curves(run), training.class_names_of(job), key=job.id)
-        buttons(job, status)
+        job_panel.buttons(job, status)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts import training_form, training_live
+from pages.parts import job_panel, training_form, training_live
 from pages.parts.text import count, duration, literal
 from semiprune_core import training
 from semiprune_core.project.workspace import Project
@@ -52,8 +52,7 @@ def show(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.page_link("pseudo.py", label="See the pseudo-labels", icon=":material/arrow_forward:")
         if run.job is not None:
-            with st.popover("Log", icon=":material/article:"):
-                st.code(run.job.log_tail(60) or "Nothing was logged.", language=None)
+            job_panel.log(run.job)
     training_live.draw(training.run_curves(run), tuple(facts["class_names"]), key=run.id)
 
 

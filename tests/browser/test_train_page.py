@@ -79,6 +79,6 @@ def test_a_running_run_outlives_the_app_and_can_be_stopped(page, server, project
     page.goto(server.url + TRAIN)
     expect(page.get_by_text(re.compile(r"Step [\d,]+ of 10,000"))).to_be_visible(timeout=PATIENCE_MS)
     assert job.status().attempt == 1
-    page.get_by_role("button", name="Stop training").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
     expect(page.get_by_role("button", name="Resume", exact=True)).to_be_visible(timeout=PATIENCE_MS)
     assert job.status().state == "stopped"

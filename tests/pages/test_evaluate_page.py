@@ -219,7 +219,7 @@ def test_a_stopped_evaluation_keeps_its_numbers_and_goes_on(project, queued):
     app.button(key=f"resume_{job.id}").click().run()
     assert not app.exception and job.status().state == jobs.QUEUED
     (progress,) = app.get("progress")
-    assert progress.proto.text == "Waiting for its turn: another run uses the same device." and not app.error
+    assert progress.proto.text == "Waiting for its turn: another job is running." and not app.error
 
 
 def test_the_plot_spans_the_planned_ratios_while_only_one_has_results(project):

@@ -74,7 +74,7 @@ def test_a_stopped_search_shows_what_it_has_and_goes_on(project):
     path = job.folder / job_files.STATUS
     path.write_text(json.dumps({**json.loads(path.read_text()), "facts": {"trials_total": 14}}))
     app = opened("select", project)
-    assert "Stopped; 2 finished trials of 14 kept" in said(app)
+    assert "2 finished trials of 14 saved" in said(app) and "Stopped." in said(app)
     app.button(key=f"resume_{job.id}").click().run()
     assert not app.exception and job.status().state == jobs.QUEUED
     assert "Dashed: Random" in said(app), "the picture so far stays"
