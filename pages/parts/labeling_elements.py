@@ -30,7 +30,7 @@ def _labeling(name: str) -> Any:
         f"studio_{name}",
         html=_read("labeling.html").replace("<!-- left -->", _read(f"{name}.html")),
         css=_read("labeling.css", f"{name}.css"),
-        js=_read("label_pipe.js", "label_common.js", f"{name}.js"),
+        js=_read("label_pipe.js", "labeling.js", f"{name}.js"),
     )
 
 

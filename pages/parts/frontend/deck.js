@@ -6,28 +6,19 @@ const BEHIND = 24; // decoded images kept for going back
 const AGAIN = ["skipped", "flagged"]; // queues of images that were decided before
 const SMALL_PICTURE = 160;
 const LARGE_PIXELS = 6e6;
-const KEYS = [
+const DECK_KEYS = [
   ["1 … 9, 0, letters", "label with the class beside the key, and go on"],
-  ["Shift + digit", "classes 11 to 20"],
-  ["/", "search a class by name, or add one"],
-  ["Enter", "accept the suggestion, where there is one"],
+  ["Enter", "accept the suggestion, if there is one"],
   ["Space", "skip"],
-  ["Backspace, Delete, Ctrl+Z", "undo"],
-  ["Ctrl+Shift+Z, Ctrl+Y", "redo"],
-  ["← →", "back and forth"],
   ["F", "flag"],
+  ["← →", "previous and next image"],
   ["Z, or click", "zoom to pixels"],
-  ["?", "these keys"],
+  ["Backspace, Delete, Ctrl+Z", "undo"],
 ];
-
-export default function (component) {
-  const { data, parentElement, setTriggerValue } = component;
-  return mounted(parentElement.querySelector(".labeling"), (root, first) => new Deck(root, first), data, setTriggerValue);
-}
 
 class Deck extends LabelingElement {
   constructor(root, data) {
-    super(root, data, KEYS);
+    super(root, data, DECK_KEYS);
     this.line = []; // every card of this sitting, in order
     this.at = 0;
     this.exhausted = false;
@@ -241,20 +232,14 @@ class Deck extends LabelingElement {
     this.buttons.get(card?.classId)?.setAttribute("aria-pressed", "true");
   }
 
-  later() {
-    if (this.drawing) return;
-    this.drawing = true;
-    requestAnimationFrame(() => setTimeout(() => {
-      this.drawing = false;
-      if (this.gone) return;
-      this.fetchAhead();
-      if (!this.exhausted && this.data.queue === "drawn" && this.round && this.waiting() < LOW) this.load();
-      this.showStrip();
-      this.showLatest();
-      this.showCounts();
-      const path = visible(this.card ? this.pathOf(this.card) : "");
-      Object.assign(this.find(".name"), { textContent: path, title: path });
-    }, 0));
+  drawRest() {
+    this.fetchAhead();
+    if (!this.exhausted && this.data.queue === "drawn" && this.round && this.waiting() < LOW) this.load();
+    this.showStrip();
+    this.showLatest();
+    this.showCounts();
+    const path = visible(this.card ? this.pathOf(this.card) : "");
+    Object.assign(this.find(".name"), { textContent: path, title: path });
   }
 
   // Small pictures are enlarged by a whole factor, so that every pixel is a square of the same size.
@@ -348,3 +333,5 @@ class Deck extends LabelingElement {
     this.word(complete ? "The subset is complete." : left ? "The rest is with other annotators just now." : "No more images for you.", complete ? "" : "Look again");
   }
 }
+
+const LABELING = Deck;

@@ -5,20 +5,11 @@ const FIRST_REACH = 12;
 const GRID_KEYS = [
   ["Click, Shift+click, drag", "select one, a range, a region"],
   ["Ctrl+A, Escape", "select all, none"],
-  ["1 … 9, 0, letters", "label everything selected with the class beside the key"],
-  ["Shift + digit", "classes 11 to 20"],
-  ["/", "search a class by name, or add one"],
-  ["Space", "skip what is selected"],
+  ["1 … 9, 0, letters", "label the selection with the class beside the key"],
+  ["Space", "skip the selection"],
+  ["F", "flag the selection"],
   ["Backspace, Delete, Ctrl+Z", "undo the whole action"],
-  ["Ctrl+Shift+Z, Ctrl+Y", "redo"],
-  ["F", "flag what is selected"],
-  ["?", "these keys"],
 ];
-
-export default function (component) {
-  const { data, parentElement, setTriggerValue } = component;
-  return mounted(parentElement.querySelector(".labeling"), (root, first) => new Grid(root, first), data, setTriggerValue);
-}
 
 class Grid extends LabelingElement {
   constructor(root, data) {
@@ -98,15 +89,9 @@ class Grid extends LabelingElement {
     this.find(".reach").hidden = !this.alike.length;
   }
 
-  later() {
-    if (this.drawing) return;
-    this.drawing = true;
-    requestAnimationFrame(() => setTimeout(() => {
-      this.drawing = false;
-      if (this.gone) return;
-      this.showCounts();
-      this.showLatest();
-    }, 0));
+  drawRest() {
+    this.showCounts();
+    this.showLatest();
   }
 
   showLatest() {
@@ -265,3 +250,5 @@ class Grid extends LabelingElement {
     this.find(".cells").style.setProperty("--side", `${SIDES[this.side]}px`);
   }
 }
+
+const LABELING = Grid;

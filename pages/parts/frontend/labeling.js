@@ -1,10 +1,24 @@
-// What the deck and the grid share: classes and their keys, the search, the status, conflicts, progress.
+// What the deck and the grid share: the opening, classes and their keys, the search, the status, conflicts, progress.
+// deck.js or grid.js follows in the same module and says which one this is: LABELING.
 const MANY_CLASSES = 60;
 const NEUTRAL = "#8a8f98";
 const PROGRESS_EVERY = 5000;
 const LATEST = 10;
 const RENEW_EVERY = 150000;
 const IDLE = 15 * 60000;
+
+// Keys both know; an element puts its own before these.
+const COMMON_KEYS = [
+  ["Shift + digit", "classes 11 to 20"],
+  ["/", "search for a class by name, or add one"],
+  ["Ctrl+Shift+Z, Ctrl+Y", "redo"],
+  ["?", "show these keys"],
+];
+
+export default function (component) {
+  const { data, parentElement, setTriggerValue } = component;
+  return mounted(parentElement.querySelector(".labeling"), (root, first) => new LABELING(root, first), data, setTriggerValue);
+}
 
 class LabelingElement {
   constructor(root, data, keys) {
@@ -37,7 +51,7 @@ class LabelingElement {
     this.find(".search input").addEventListener("keydown", (event) => this.searchKey(event), { signal });
     this.watching = setInterval(() => this.askProgress(), PROGRESS_EVERY);
     this.renewing = setInterval(() => this.renew(), RENEW_EVERY);
-    this.find(".help dl").replaceChildren(...keys.flatMap(([key, what]) => [make("dt", "", key), make("dd", "", what)]));
+    this.find(".help dl").replaceChildren(...[...keys, ...COMMON_KEYS].flatMap(([key, what]) => [make("dt", "", key), make("dd", "", what)]));
     this.find(".failures").replaceChildren();
     this.showBanner();
     this.setClasses(data.classes);
@@ -567,6 +581,16 @@ class LabelingElement {
       this.showCounts();
       this.progressed?.();
     } catch { /* the status line speaks when labels wait; tried again soon */ }
+  }
+
+  // The rest is drawn after the picture is on the screen, once however often it is asked for.
+  later() {
+    if (this.drawing) return;
+    this.drawing = true;
+    requestAnimationFrame(() => setTimeout(() => {
+      this.drawing = false;
+      if (!this.gone) this.drawRest();
+    }, 0));
   }
 
   word(text, again = "") {
