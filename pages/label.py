@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import coreset_labels, errors
+from pages.parts import annotator_name, coreset_labels
 from pages.parts import labeling_classes as classes
 from pages.parts import labeling_elements as elements
 from pages.parts import labeling_exchange as exchange
@@ -12,15 +12,12 @@ from pages.parts import labeling_report as report
 from pages.parts import labeling_subset as subset
 from pages.parts import project as projects
 from pages.parts.text import literal
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore, open_store
-from semiprune_core.labeling.events import MAX_ANNOTATOR, check_annotator
 from semiprune_core.labeling.progress_report import LabelProgress, progress
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.steps import BY_KEY
 
-NAME = "annotator"
 VIEWS = {
     "deck": ":material/style: Deck",
     "grid": ":material/grid_view: Grid",
@@ -33,42 +30,12 @@ QUEUES = {"drawn": "Drawn images", "skipped": "Skipped images", "flagged": "Flag
 GRID_SIZES = (60, 120, 240)
 
 
-def annotator() -> str | None:
-    """Who labels: asked once, then kept in the session and in the browser."""
-    kept = elements.remembered(NAME, st.session_state.get(NAME))
-    if st.session_state.get(NAME) is None and kept is not None and _is_name(kept):
-        st.session_state[NAME] = kept
-    return st.session_state.get(NAME)
-
-
-def _is_name(name: str) -> bool:
-    try:
-        check_annotator(name)
-    except SemiPruneError:
-        return False
-    return True
-
-
-def ask_name(words: str) -> None:
-    """The form for the annotator's name."""
-    with st.form("who", border=False):
-        name = st.text_input("Your name", placeholder="Ada", max_chars=MAX_ANNOTATOR, key="who_name")
-        st.caption("Your labels carry it. It is kept in this browser.")
-        given = st.form_submit_button(words, type="primary")
-    if not given:
-        return
-    with errors.shown():
-        check_annotator(name.strip())
-        st.session_state[NAME] = name.strip()
-        st.rerun()
-
-
-def draw_first(project: Project, pool: Pool, store: LabelStore, who: str) -> None:
+def draw_first(project: Project, pool: Pool, store: LabelStore, annotator: str) -> None:
     """Nothing is drawn yet: choose how much to label."""
     st.markdown(
         "**First, draw the images to label.** A random share says without bias how good the model's labels are."
     )
-    if subset.draw_form(project, pool, store, who):
+    if subset.draw_form(project, pool, store, annotator):
         st.rerun()
 
 
@@ -83,13 +50,13 @@ def choose_queue(found: LabelProgress) -> str:
     return str(chosen)
 
 
-def label(project: Project, store: LabelStore, who: str, queue: str) -> None:
+def label(project: Project, store: LabelStore, annotator: str, queue: str) -> None:
     """The deck, once there are classes."""
-    if elements.deck(project, store, annotator=who, queue=queue):
+    if elements.deck(project, store, annotator=annotator, queue=queue):
         st.rerun()
 
 
-def grid(project: Project, store: LabelStore, who: str) -> None:
+def grid(project: Project, store: LabelStore, annotator: str) -> None:
     n = st.segmented_control(
         "At once",
         GRID_SIZES,
@@ -99,7 +66,7 @@ def grid(project: Project, store: LabelStore, who: str) -> None:
         key="label_grid_n",
         label_visibility="collapsed",
     )
-    elements.grid(project, store, annotator=who, n=int(n or GRID_SIZES[1]))
+    elements.grid(project, store, annotator=annotator, n=int(n or GRID_SIZES[1]))
 
 
 def is_complete(found: LabelProgress) -> None:
@@ -108,7 +75,7 @@ def is_complete(found: LabelProgress) -> None:
         st.page_link("train.py", label="Go to Train", icon=":material/arrow_forward:")
 
 
-def head(project: Project, who: str, found: LabelProgress) -> tuple[str, str]:
+def head(project: Project, annotator: str, found: LabelProgress) -> tuple[str, str]:
     """Title, the views, which images and who labels, in little height: the picture comes first."""
     st.caption(literal(project.title))
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -123,51 +90,51 @@ def head(project: Project, who: str, found: LabelProgress) -> tuple[str, str]:
             label_visibility="collapsed",
         )
         queue = choose_queue(found) if view == "deck" and found.per_class else "drawn"
-        with st.popover(literal(who, 24), icon=":material/person:", help="Who labels"):
-            ask_name("Change the name")
+        with st.popover(literal(annotator, 24), icon=":material/person:", help="Who labels"):
+            annotator_name.ask("Change the name")
     return str(view), queue
 
 
 def main() -> None:
     project = projects.require("label")
     store, pool = open_store(project), project.pool()
-    who = annotator()
+    annotator = annotator_name.recall()
     coreset = coreset_labels.chosen(project)
-    if coreset is not None and who is not None:
-        coreset_labels.show(project, pool, store, coreset, who)
+    if coreset is not None and annotator is not None:
+        coreset_labels.show(project, pool, store, coreset, annotator)
         return
-    if who is None or store.drawings.latest() is None:
+    if annotator is None or store.drawings.latest() is None:
         projects.title(BY_KEY["label"].title, BY_KEY["label"].purpose)
-        if who is None:
-            ask_name("Start")
+        if annotator is None:
+            annotator_name.ask("Start")
         else:
-            draw_first(project, pool, store, who)
+            draw_first(project, pool, store, annotator)
         return
-    found = progress(store, annotator=who)
-    view, queue = head(project, who, found)
+    found = progress(store, annotator=annotator)
+    view, queue = head(project, annotator, found)
     if found.complete:
         is_complete(found)
     if view in ("deck", "grid") and not len(store.classes):
         st.markdown("**Now the classes.**")
-        classes.editor(pool, store, who)
+        classes.editor(pool, store, annotator)
         exchange.reference(pool, store)
     elif view == "deck":
-        label(project, store, who, queue)
+        label(project, store, annotator, queue)
     elif view == "grid":
-        grid(project, store, who)
+        grid(project, store, annotator)
     elif view == "classes":
-        classes.editor(pool, store, who)
+        classes.editor(pool, store, annotator)
     elif view == "subset":
         report.numbers(found)
         report.per_class(found)
         st.markdown("**Draw more**")
-        if subset.draw_form(project, pool, store, who):
+        if subset.draw_form(project, pool, store, annotator):
             st.rerun()
         subset.drawings_table(store)
     elif view == "agreement":
-        report.agreements(project, store, who, found.disputed)
+        report.agreements(project, store, annotator, found.disputed)
     else:
-        exchange.exchange(project, pool, store, who)
+        exchange.exchange(project, pool, store, annotator)
 
 
 main()

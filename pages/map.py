@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.parts import errors, image_list, inspecting, job_panel, refreshing, urls, who
+from pages.parts import annotator_name, errors, image_list, inspecting, job_panel, refreshing, urls
 from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count
@@ -35,7 +35,7 @@ def watch_jobs(project: Project) -> bool:
     for job in running:
         job_panel.show(job)
     if found and not running:
-        job_panel.ended(found[0], what="The map")
+        job_panel.ended(found[0], what="The map", starts_over=True)
     return bool(running)
 
 
@@ -225,7 +225,7 @@ def selection(
 
 def main() -> None:
     project = projects.require("map")
-    who.recall()
+    annotator_name.recall()
     projects.title(BY_KEY["map"].title, BY_KEY["map"].purpose)
     running = watch_jobs(project)
     found = maps_of(project)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts import image_list, inspect_charts, inspecting, labeling_elements, refreshing, who
+from pages.parts import annotator_name, image_list, inspect_charts, inspecting, labeling_elements, refreshing
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import jobs, training, trust
@@ -231,9 +231,9 @@ def reviewing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
     )
     newest = run.artifact.id == project.artifacts("pseudo")[-1].id
     if way == "One by one" and newest:
-        annotator = who.name()
+        annotator = annotator_name.current()
         if annotator is None:
-            who.ask("review")
+            annotator_name.ask_in_row("review")
             return
         queue = "doubt" if signal == "all" else f"doubt_{signal}"
         labeling_elements.deck(project, store, annotator=annotator, queue=queue)
@@ -313,7 +313,7 @@ def comparing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
 
 def main() -> None:
     project = projects.require("pseudo")
-    who.recall()
+    annotator_name.recall()
     projects.title(BY_KEY["pseudo"].title, BY_KEY["pseudo"].purpose)
     store, whole = open_store(project), project.pool()
     runs = [PseudoRun(artifact) for artifact in reversed(project.artifacts("pseudo"))]

@@ -46,7 +46,7 @@ def leave() -> None:
     st.query_params.pop(ADDRESS, None)
 
 
-def show(project: Project, pool: Pool, store: LabelStore, run: CoresetRun, who: str) -> None:
+def show(project: Project, pool: Pool, store: LabelStore, run: CoresetRun, annotator: str) -> None:
     """The queue with a head that says which coreset, and how many of its labels are human."""
     artifact = run.artifact
     st.query_params[ADDRESS] = artifact.id
@@ -65,8 +65,8 @@ def show(project: Project, pool: Pool, store: LabelStore, run: CoresetRun, who: 
                 st.rerun()
     _how_far(pool, store, run, f"{title}, pruning ratio {settings['pruning_ratio']:g}")
     if not len(store.classes):
-        store.classes.add(PseudoRun(made_from(project, artifact, "pseudo")).class_names, annotator=who)
-    elements.deck(project, store, annotator=who, queue=f"coreset:{artifact.id}")
+        store.classes.add(PseudoRun(made_from(project, artifact, "pseudo")).class_names, annotator=annotator)
+    elements.deck(project, store, annotator=annotator, queue=f"coreset:{artifact.id}")
     st.caption(
         "Enter accepts the model's answer, a class key corrects it. Both are a person's labels from then on, also in "
         "the export. Because the answer was in view, they never count towards the held-out accuracy."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts import components, errors, urls, who
+from pages.parts import annotator_name, components, errors, urls
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, literal
 from semiprune_core.labeling import open_store
@@ -107,7 +107,7 @@ def actions(project: Project, pool: Pool, positions: IntArray, chosen: tuple[str
     names = [one.name for one in store.classes.all() if one.merged_into is None]
     words = count(len(ids), "image") if ids else "nothing selected"
     target = st.selectbox("Class", names, index=None, key=f"{key}_class", width=170, placeholder="Choose a class")
-    annotator = who.name()
+    annotator = annotator_name.current()
     disabled = not ids or annotator is None
     label = st.button(
         f"Label {words}" if ids else "Label", key=f"{key}_label", type="primary", disabled=disabled or target is None
@@ -118,7 +118,7 @@ def actions(project: Project, pool: Pool, positions: IntArray, chosen: tuple[str
         help="These images wait on the Label page. They do not count as a random sample.",
     )  # fmt: skip
     if annotator is None:
-        who.ask(key)
+        annotator_name.ask_in_row(key)
         return
     with errors.shown():
         if label and target is not None:

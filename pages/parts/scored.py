@@ -8,13 +8,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.parts import components, errors, score_charts, urls
+from pages.parts import annotator_name, components, errors, score_charts, urls
 from pages.parts import project as projects
 from pages.parts.text import literal
 from semiprune_core.baselines.evidence import evidence_at_hand
 from semiprune_core.coresets.score_view import ScoreView, image_story, neighbours, open_view
 from semiprune_core.dynamics import why_out_of_date
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling.events import MAX_ANNOTATOR
 from semiprune_core.labeling.review import correct_label
 from semiprune_core.methods import score_title
@@ -26,7 +25,6 @@ from semiprune_core.results import ScoreRun
 from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.scores import SCORES
 
-ANNOTATOR = "annotator"
 SHORT = {
     "mean_prob": "mean",
     "variability": "deviation",
@@ -176,16 +174,14 @@ def _correct(project: Project, seen: ScoreView, image_id: str, label: str) -> No
     names = seen.labels.class_names
     with st.form(f"correct_{image_id}", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = st.selectbox("Correct the label", names, index=names.index(label), width=240)
-        who = st.text_input("Your name", st.session_state.get(ANNOTATOR) or "", max_chars=MAX_ANNOTATOR, width=180)
-        given = st.form_submit_button("Save", icon=":material/check:")
-    if not given:
+        name = st.text_input("Your name", annotator_name.current() or "", max_chars=MAX_ANNOTATOR, width=180)
+        submitted = st.form_submit_button("Save", icon=":material/check:")
+    if not submitted:
         return
-    try:
-        correct_label(project, read_id(image_id), str(chosen), annotator=who.strip())
-    except SemiPruneError as error:
-        errors.show(error)
-        return
-    st.session_state[ANNOTATOR] = who.strip()
-    st.success(
-        "Saved as a review. Pseudo-labels and scores are out of date until you train again.", icon=":material/check:"
-    )
+    with errors.shown():
+        annotator_name.save(name)
+        correct_label(project, read_id(image_id), str(chosen), annotator=name.strip())
+        st.success(
+            "Saved as a reviewed label. Pseudo-labels and scores are out of date until you train again.",
+            icon=":material/check:",
+        )

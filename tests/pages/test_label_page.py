@@ -68,10 +68,10 @@ def button(app, text):
 
 def test_the_name_is_asked_first_and_checked(project):
     app = opened(project, annotator=None)
-    app.text_input(key="who_name").set_value("   ")
+    app.text_input(key="annotator_field").set_value("   ")
     button(app, "Start").click().run()
     assert "annotator's name" in app.error[0].value
-    app.text_input(key="who_name").set_value("Ada ")
+    app.text_input(key="annotator_field").set_value("Ada ")
     button(app, "Start").click().run()
     assert not app.exception
     assert app.session_state["annotator"] == "Ada"
