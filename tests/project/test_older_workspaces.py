@@ -1,4 +1,4 @@
-"""A workspace made before the core's modules moved into rooms: it opens, it verifies, and it exports the same values."""
+"""A workspace made before the core moved into rooms: it opens, it verifies, and it exports the same values."""
 
 import zipfile
 from pathlib import Path
