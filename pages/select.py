@@ -12,10 +12,10 @@ import streamlit as st
 from pages.parts import coreset_labels, errors, refreshing, score_charts, scored, search_panel, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal
-from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, select_view, with_searched
+from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, select_view
 from semiprune_core.coresets.score_view import ScoreView
 from semiprune_core.coresets.select_view import ErrorEstimate, Preview
-from semiprune_core.coresets.starting_values import starting_knobs
+from semiprune_core.coresets.starting_values import knobs_at, searched, starting_knobs
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.exporting import export_csv
 from semiprune_core.methods import METHODS, needs_of, score_title
@@ -23,6 +23,7 @@ from semiprune_core.project.workspace import Project
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
 from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.results.score_source import has_own_evidence
+from semiprune_core.results.search import Best
 from semiprune_core.scores import SCORES
 from semiprune_core.selection import AIMS, SELECTORS, Defaults, has_aims
 from semiprune_core.steps import BY_KEY
@@ -79,13 +80,13 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
             "for a coreset whose labels nobody will check; networks trained on it did worse in trials, with true "
             "labels and with the pseudo-labels as they are.",
         )
-    known = _starting(project, seen, kept.get(method), values)
+    best = searched(project, method, ratio, kept.get(method) or seen.scores)
+    known = _starting(seen, kept.get(method), values, best)
     if known.selector or known.scores:
         own = st.toggle("Own values", key="select_own", help=known.why)
         if not own:
             st.caption(f"{_in_words(known.selector)} {literal(known.why, 500)}")
-            scored = kept.get(method) or seen.scores
-            values |= with_searched(project, CoresetRequest(**values), scored).to_json()
+            values |= {} if best is None else knobs_at(best, ratio)
     else:
         own = bool(open_knobs)
     if own:
@@ -101,12 +102,9 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
     return CoresetRequest(**values)
 
 
-def _starting(project: Project, seen: ScoreView, kept: EvidenceRun | None, values: dict[str, Any]) -> Defaults:
-    method, ratio = values["method"], values["pruning_ratio"]
+def _starting(seen: ScoreView, kept: EvidenceRun | None, values: dict[str, Any], best: Best | None) -> Defaults:
     basis = dataclasses.replace(seen.basis, aim=values.get("aim", AIMS[0]))
-    if kept is None:
-        return starting_knobs(project, method, ratio, seen.scores, basis)
-    return starting_knobs(project, method, ratio, kept, kept.basis(basis))
+    return starting_knobs(values["method"], values["pruning_ratio"], kept.basis(basis) if kept else basis, best)
 
 
 def _possible(seen: ScoreView, kept: dict[str, EvidenceRun], name: str) -> bool:

@@ -185,10 +185,10 @@ def _picture(table: pd.DataFrame, settings: SearchSettings, *, key: str) -> None
 
 def _results(project: Project, scores: ScoreRun) -> None:
     """The newest result of each method that holds for what it chooses by now."""
+    listed = project.artifacts(search.KIND)
     for method, source in _at_hand(project, scores).items():
-        found = searches_of(project, source, method)
-        if found:
-            _result(found[0])
+        for newest in searches_of(project, source, method, listed)[:1]:
+            _result(newest)
 
 
 def _result(run: SearchRun) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from semiprune_core.methods import METHODS
+from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project
 from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.results.score_source import ScoreSource, score_source_for
@@ -18,15 +19,19 @@ NEAR = 0.05
 """A value found at one ratio is used at ratios up to this far away."""
 
 
-def searches_of(project: Project, source: ScoreSource, method: str) -> list[SearchRun]:
+def searches_of(
+    project: Project, source: ScoreSource, method: str, listed: Sequence[Artifact] | None = None
+) -> list[SearchRun]:
     """The searches of ``method`` whose results hold for what it chooses by, newest first.
 
     They hold for scores of the same trajectories and the same settings of the score; T is what a search finds itself.
-    Those of a baseline hold for the very evidence they were made on.
+    Those of a baseline hold for the very evidence they were made on. ``listed`` are the project's searches, where they
+    were listed already.
     """
-    mine = [one for one in reversed(project.artifacts(KIND)) if one.settings["method"] == method]
+    listed = project.artifacts(KIND) if listed is None else listed
+    mine = [artifact for artifact in reversed(listed) if artifact.settings["method"] == method]
     if isinstance(source, EvidenceRun):
-        return [SearchRun(one) for one in mine if one.inputs["scores"] == source.artifact.hash]
+        return [SearchRun(artifact) for artifact in mine if artifact.inputs["scores"] == source.artifact.hash]
     covered = _relevant(method, source.artifact.settings)
     found = []
     for artifact in mine:
@@ -61,24 +66,25 @@ def searched_knobs(
     project: Project, method: str, ratio: float, source: ScoreSource | None = None
 ) -> dict[str, Any] | None:
     """The knobs that a search found for ``method`` at or near ``ratio``, as fields of a ``CoresetRequest``."""
-    found = searched(project, method, ratio, source)
-    if found is None:
-        return None
-    known = found.knobs
-    if "cutoff" in known:
-        known["cutoff"] = min(known["cutoff"], ratio)
-    return known
+    best = searched(project, method, ratio, source)
+    return None if best is None else knobs_at(best, ratio)
 
 
-def starting_knobs(project: Project, method: str, ratio: float, source: ScoreSource, basis: Basis) -> Defaults:
-    """Where to start with ``method`` at this ratio, and why: what a search found, else the default for such a pool."""
-    found = searched(project, method, ratio, source)
-    if found is None:
-        known = default_knobs(method, ratio, basis)
-        why = f"{known.why} Not searched at this ratio." if searched_knob(method) else known.why
-        return dataclasses.replace(known, why=why)
-    seeds = f"{found.n_seeds} seeds" if found.n_seeds > 1 else "one seed"
-    at = "" if found.pruning_ratio == ratio else f" at ratio {found.pruning_ratio:g}"
-    knobs = searched_knobs(project, method, ratio, source) or {}
+def knobs_at(best: Best, ratio: float) -> dict[str, Any]:
+    """What a search found, used at ``ratio``: no cutoff is larger than it."""
+    knobs = best.knobs
+    return {**knobs, "cutoff": min(knobs["cutoff"], ratio)} if "cutoff" in knobs else knobs
+
+
+def starting_knobs(method: str, ratio: float, basis: Basis, best: Best | None) -> Defaults:
+    """Where to start with ``method`` at this ratio, and why: what a search found (:func:`searched`), else the default
+    for such a pool."""
+    if best is None:
+        usual = default_knobs(method, ratio, basis)
+        why = f"{usual.why} Not searched at this ratio." if searched_knob(method) else usual.why
+        return dataclasses.replace(usual, why=why)
+    seeds = f"{best.n_seeds} seeds" if best.n_seeds > 1 else "one seed"
+    at = "" if best.pruning_ratio == ratio else f" at ratio {best.pruning_ratio:g}"
+    knobs = knobs_at(best, ratio)
     epochs = {"dual_epochs": knobs.pop("n_epochs")} if "n_epochs" in knobs else {}
-    return Defaults(knobs, epochs, f"Searched{at}, {seeds}: {found.sentence}")
+    return Defaults(knobs, epochs, f"Searched{at}, {seeds}: {best.sentence}")

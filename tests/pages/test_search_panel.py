@@ -7,6 +7,7 @@ import pytest
 from semiprune_core import jobs, search
 from semiprune_core.jobs import job as job_files
 from semiprune_core.learning import machine
+from semiprune_core.project.workspace import Project
 from semiprune_core.results import latest_scores
 from semiprune_core.search import search_settings, submit_search
 from semiprune_core.trials import BOOK, Trial, TrialBook
@@ -93,6 +94,20 @@ def test_found_values_are_explained_and_can_be_used(project):
     assert not app.exception
     assert app.selectbox(key="select_method").value == "semi_aum_cutoff" and app.slider(key="select_ratio").value == 0.7
     assert metric(app, "Kept") == "36"
+
+
+def test_a_move_of_the_slider_lists_the_searches_once_above_and_once_in_the_panel(project, monkeypatch):
+    keep(project, table(GOOD), search.SearchSettings(ratios=(0.7,), scores=latest_scores(project).artifact.id))
+    app = opened("select", project)
+    listed, artifacts = [], Project.artifacts
+
+    def counting(project, kind=None):
+        listed.extend(["search"] * (kind == "search"))
+        return artifacts(project, kind)
+
+    monkeypatch.setattr(Project, "artifacts", counting)
+    app.slider(key="select_ratio").set_value(0.72).run()
+    assert "Searched at ratio 0.7" in said(app) and len(listed) == 2
 
 
 def test_it_says_plainly_when_nothing_beats_random(project):

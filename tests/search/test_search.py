@@ -319,7 +319,8 @@ def test_what_was_searched_for_a_baseline_holds_for_its_very_evidence(project):
     known = default_knobs("elfs", 0.7, new.basis(latest_scores(project).basis())).selector
     assert build_coreset(project, request).artifact.settings["knobs"]["cutoff"] == known["cutoff"]
     assert build_coreset(project, request, kept=old).artifact.settings["knobs"]["cutoff"] == 0.2
-    assert "Not searched at this ratio" in starting_knobs(project, "elfs", 0.7, new, Basis(120, 12)).why
+    best = searched(project, "elfs", 0.7, new)
+    assert "Not searched at this ratio" in starting_knobs("elfs", 0.7, Basis(120, 12), best).why
 
 
 def test_a_newer_search_wins(project):
@@ -374,6 +375,6 @@ def test_the_plan_counts_images_over_all_epochs(project):
 
 def test_without_a_search_the_default_for_such_scores_is_where_to_start(project):
     scores = latest_scores(project)
-    known = starting_knobs(project, AUM, 0.7, scores, scores.basis())
+    known = starting_knobs(AUM, 0.7, scores.basis(), searched(project, AUM, 0.7, scores))
     assert known.selector == default_knobs(AUM, 0.7, scores.basis()).selector
     assert known.why.endswith("Not searched at this ratio.")
