@@ -10,6 +10,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 TEST_ARGS ?=
 PYTEST := $(BIN)/python -m pytest
+unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which would compile everything again
 
 .PHONY: run install test test-full lint tools clean demo-pool demo-artifacts
 

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import shutil
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing import ImportSettings, import_source, workers
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.progress import Collected
 from semiprune_core.project.workspace import Workspace
+from tests.support.effort import FULL
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded: results are equal to the bit, and workers share the cores
+os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])  # for processes that tests start, from any folder
+if not FULL:
+    os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling UMAP takes longer than mapping a few points without
+MEMORY = Path("/dev/shm")
+ROOM = 8 << 30  # bytes; a whole run leaves much less
+
+multiprocessing.set_forkserver_preload([workers.__name__])
+
+
+def pytest_configure():
+    """Temporary files in memory where there is room: half of a fast test was waiting for the disk to sync."""
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+@pytest.fixture(autouse=True)
+def quick_decoders(monkeypatch):
+    """Decoders are forked from a server that has everything loaded; tests/importing starts them as the app does."""
+    monkeypatch.setattr(workers, "START_METHOD", "forkserver")
 
 
 @pytest.fixture(autouse=True)

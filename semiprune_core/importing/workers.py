@@ -32,6 +32,7 @@ from semiprune_core.paths import shown
 from semiprune_core.project.pool import PoolSettings
 from semiprune_core.records import Problem
 
+START_METHOD = "spawn"  # never a fork of the app with its threads
 CPU_SECONDS_PER_IMAGE = 5.0
 WALL_SECONDS_PER_IMAGE = 60.0
 WORKER_MEMORY = 4 << 30
@@ -173,7 +174,7 @@ class DecodePool:
     """Worker processes that turn entries into :class:`Chunk` objects, in order."""
 
     def __init__(self, settings: PoolSettings, *, n_workers: int, spool_folder: Path | None = None) -> None:
-        self._context = multiprocessing.get_context("spawn")
+        self._context = multiprocessing.get_context(START_METHOD)
         self._settings = settings
         self._spool_folder = str(spool_folder) if spool_folder else None
         self._partial: dict[int, Chunk] = {}

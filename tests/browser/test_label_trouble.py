@@ -1,6 +1,5 @@
 """The label page in trouble: lost connections, two tabs, unheard answers, hostile names, a killed server."""
 
-import os
 import random
 import time
 
@@ -9,10 +8,10 @@ import pytest
 from semiprune_core.labeling import Event
 from semiprune_core.project.pool import show_id
 from tests.browser.label_support import DeckPage, Studio, open_context, seen_and_pressed
+from tests.support.effort import FULL
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
-FULL = os.environ.get("SEMIPRUNE_FULL") == "1"
 
 
 @pytest.mark.fault

@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 
 from semiprune_core import cli
@@ -10,7 +11,9 @@ from semiprune_core.demo import DemoSettings, claim_folder, run_demo
 from semiprune_core.demo import run as demo
 from semiprune_core.errors import WorkspaceError
 from semiprune_core.exporting.verify import first_difference, verify
+from semiprune_core.importing.sources import demo as bundled
 from semiprune_core.progress import Collected, Stopped
+from tests.support.effort import FULL
 
 TINY = DemoSettings(
     ssl={"epochs": 1, "steps_per_epoch": 3, "batch_size": 8, "unlabeled_ratio": 1},
@@ -18,6 +21,24 @@ TINY = DemoSettings(
     map_method="pca",
     evaluation={"methods": ["random", "semi_aum_cutoff"], "ratios": [0.9], "seeds": [0], "epochs": 1},
 )
+
+N_POOL, N_TEST, N_LABELED = (6000, 2000, 600) if FULL else (600, 200, 60)
+
+
+@pytest.fixture(scope="module")
+def tenth(tmp_path_factory):
+    """Every tenth picture of the bundled pool, as a file of the same kind."""
+    path = tmp_path_factory.mktemp("demo") / bundled.DEMO.name
+    with np.load(bundled.DEMO) as columns:
+        n = len(columns["labels"])
+        np.savez(path, **{name: column[::10] if len(column) == n else column for name, column in columns.items()})
+    return path
+
+
+@pytest.fixture(autouse=True)
+def bundled_pool(tenth, monkeypatch):
+    if not FULL:
+        monkeypatch.setattr(bundled, "DEMO", tenth)
 
 
 def walk(folder, settings=TINY, progress=None):
@@ -45,7 +66,7 @@ def test_twice_the_same_seed_gives_the_same_csv_files(tmp_path):
     assert kept == {(method, ratio) for method in ("semi_aum_cutoff", "semi_dual_beta") for ratio in ratios}
     for export in first.exports:
         rows = export.files["kept"].read_text("utf-8").splitlines()
-        assert len(rows) == 1 + round(6000 * (1 - export.manifest["pruning_ratio"]))
+        assert len(rows) == 1 + round(N_POOL * (1 - export.manifest["pruning_ratio"]))
         assert first_difference(verify(export.path, Collected())) is None
     report = first.report.read_text("utf-8")
     assert report.startswith("<!doctype html>") and re.search(r"At \d+% pruning Semi-\S+ (keeps|reaches)", report)
@@ -68,8 +89,8 @@ def test_a_stop_keeps_what_is_done_and_the_next_call_goes_on(tmp_path, monkeypat
     monkeypatch.setattr(demo, "STAGES", stages)
     result, _ = walk(tmp_path / "out")
     assert [done.words for done in result.stages] == [
-        "6,000 images to prune, 2,000 kept for testing",
-        "600 images drawn at random, labeled from the reference labels",
+        f"{N_POOL:,} images to prune, {N_TEST:,} kept for testing",
+        f"{N_LABELED} images drawn at random, labeled from the reference labels",
     ]
 
 
@@ -89,7 +110,6 @@ def test_another_demo_in_the_same_folder_is_refused(tmp_path):
 
 
 def test_the_command_says_where_everything_is(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("semiprune_core.commands.base.signal.signal", lambda *_: None)
     monkeypatch.setattr(demo, "STAGES", tuple(stage for stage in demo.STAGES if stage.key == "pool"))
     monkeypatch.chdir(tmp_path)
     assert cli.main(["demo", "--home", "usual", "--out", "out", "--json"]) == 0

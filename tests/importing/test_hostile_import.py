@@ -10,8 +10,8 @@ from semiprune_core.progress import Collected
 from semiprune_core.project.workspace import Workspace
 from tests.hostile_inputs import CASES
 from tests.importing.sources.test_hostile import snapshot
+from tests.support.effort import FULL
 
-FULL = bool(os.environ.get("SEMIPRUNE_FULL"))
 STOPPED = [case for case in CASES if case.ending == "stop"]
 LISTED = [case for case in CASES if case.ending == "listed"][:: 1 if FULL else 6]  # each one starts decoder processes
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import pytest
 
 from semiprune_core.jobs import DONE, FAILED, RUNNING, launch, submit, supervise, wait
 from semiprune_core.jobs.processes import family
+from tests.support.effort import FULL
 from tests.support.waiting import wait_until
 
-in_full = pytest.mark.skipif(os.environ.get("SEMIPRUNE_FULL") != "1", reason="SEMIPRUNE_FULL=1 runs it")
+in_full = pytest.mark.skipif(not FULL, reason="SEMIPRUNE_FULL=1 runs it")
 
 
 def test_one_process_is_started_plainly_and_several_through_torchrun(tmp_path, monkeypatch):

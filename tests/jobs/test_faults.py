@@ -36,11 +36,10 @@ from semiprune_core.jobs import (
 )
 from semiprune_core.project.workspace import Workspace
 from tests.jobs.helpers import fresh_supervisor, spans
+from tests.support.effort import FULL
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault
-
-FULL = os.environ.get("SEMIPRUNE_FULL") == "1"
 
 
 def is_gone(pid: int) -> bool:

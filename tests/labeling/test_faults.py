@@ -22,8 +22,8 @@ from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.database import URL_VARIABLE
 from semiprune_core.project.pool import show_id
 from semiprune_core.server import browser_token
+from tests.support.effort import FULL
 
-FULL = bool(os.environ.get("SEMIPRUNE_FULL"))
 WRITER = Path(__file__).with_name("writer.py")
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 600 if FULL else 120

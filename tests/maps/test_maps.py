@@ -27,6 +27,7 @@ from semiprune_core.maps.embedding_map import MapSettings, inside, make_maps, ma
 from semiprune_core.maps.map_view import NONE, columns_of
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.server import studio_routes
+from tests.support.effort import FULL
 from tests.support.pseudo_runs import fake_pseudo, label_share
 
 
@@ -85,7 +86,7 @@ def test_a_stop_reaches_the_work_of_another_library(project):
 
 @pytest.mark.slow
 def test_umap_is_seeded_and_tells_its_progress():
-    values = np.random.default_rng(0).normal(size=(80, 5))
+    values = np.random.default_rng(0).normal(size=(80 if FULL else 12, 5))
     progress = Collected()
     first, second = reduce.umap(values, seed=3, progress=progress), reduce.umap(values, seed=3)
     np.testing.assert_array_equal(first, second)

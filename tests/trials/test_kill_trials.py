@@ -1,7 +1,6 @@
 """kill -9 at random points of a job of many trials: the same table, at most the trial in progress lost."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,10 +11,10 @@ import pytest
 from semiprune_core.evaluation import EvaluationSettings, submit_evaluation
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.search import submit_search
+from tests.support.effort import FULL
 from tests.support.scored_projects import make_scored
 
 ROOT = Path(__file__).parents[2]
-FULL = bool(os.environ.get("SEMIPRUNE_FULL"))
 KILLS = 10 if FULL else 3
 SEEDS = tuple(range(6 if FULL else 2))  # enough trials that every kill finds one
 TRAINING = {"epochs": 3, "batch_size": 16, "precision": "fp32"}
