@@ -31,8 +31,8 @@ def check_range(
 
 def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:
     if value not in choices:
-        known = ", ".join(str(choice) for choice in choices)
-        raise InvalidSettingError(f"{name} must be one of {known}; got {value!r}.")
+        allowed = ", ".join(str(choice) for choice in choices)
+        raise InvalidSettingError(f"{name} must be one of {allowed}; got {value!r}.")
 
 
 def check_finite(name: str, values: np.ndarray) -> None:

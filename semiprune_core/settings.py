@@ -33,12 +33,12 @@ class Settings:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        known = {field.name for field in dataclasses.fields(cls)}
+        names = {field.name for field in dataclasses.fields(cls)}
         for name in values:
-            if name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
+            if name not in names:
+                close = difflib.get_close_matches(name, names, n=1)
                 hint = f" Did you mean '{close[0]}'?" if close else ""
-                raise InvalidSettingError(f"Unknown setting '{name}'.{hint} Known: {', '.join(sorted(known))}.")
+                raise InvalidSettingError(f"Unknown setting '{name}'.{hint} Known: {', '.join(sorted(names))}.")
         return cls(**values)
 
     def replace(self, **changes: Any) -> Self:

@@ -101,15 +101,15 @@ def standing(project: Project) -> list[Standing]:
     """Where ``project`` stands, step by step."""
     done = {step.key: is_done(project, step) for step in STEPS}
     enough = {key: is_done or (key in ENOUGH_WHEN and ENOUGH_WHEN[key](project)) for key, is_done in done.items()}
-    found = []
+    places = []
     for step in STEPS:
         if done[step.key]:
-            found.append(Standing(step, "done"))
+            places.append(Standing(step, "done"))
         elif missing := first_missing(step, enough):
-            found.append(Standing(step, "waiting", missing))
+            places.append(Standing(step, "waiting", missing))
         else:
-            found.append(Standing(step, "next"))
-    return found
+            places.append(Standing(step, "next"))
+    return places
 
 
 def first_missing(step: Step, enough: dict[str, bool]) -> Step | None:

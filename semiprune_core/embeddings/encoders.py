@@ -127,10 +127,10 @@ def _timm_side(name: str) -> int | None:
     import timm
 
     try:
-        said = timm.models.get_pretrained_cfg(name)
+        config = timm.models.get_pretrained_cfg(name)
     except RuntimeError:  # a tag that this net does not have: named when the net is opened
         return None
-    return int(said.input_size[-1]) if said is not None else None
+    return int(config.input_size[-1]) if config is not None else None
 
 
 SIDES: dict[str, Callable[[str], int | None]] = {"torchvision": _torchvision_side, "timm": _timm_side}
@@ -143,8 +143,8 @@ def open_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Encoder:
     if named.weights is not None:
         _load(net, named.weights)
     net.eval()
-    said = getattr(net, "pretrained_cfg", None) or {}  # timm's nets say what they were trained to see
-    return Encoder(net, named.weights_hash, tuple(said.get("mean", MEAN)), tuple(said.get("std", STD)))
+    config = getattr(net, "pretrained_cfg", None) or {}  # timm's nets say what they were trained to see
+    return Encoder(net, named.weights_hash, tuple(config.get("mean", MEAN)), tuple(config.get("std", STD)))
 
 
 def _torchvision(name: str, *, fetch: bool) -> nn.Module:
@@ -251,17 +251,17 @@ def encode(
     n, values = len(images), np.empty((0, 0), np.float16)
     answer = _answering(encoder, side, device)
     for start in range(0, n, BLOCK):
-        kept = folder / f"block-{start:09d}.npy" if folder is not None else None
-        if kept is not None and kept.is_file():
-            block = np.load(kept, allow_pickle=False)
+        block_file = folder / f"block-{start:09d}.npy" if folder is not None else None
+        if block_file is not None and block_file.is_file():
+            block = np.load(block_file, allow_pickle=False)
         else:
             parts = []
             for first in range(start, min(start + BLOCK, n), BATCH):
                 report(first, n)
                 parts.append(answer(images[first : first + BATCH]))
             block = np.concatenate(parts)
-            if kept is not None:
-                with files.open_atomic(kept) as file:
+            if block_file is not None:
+                with files.open_atomic(block_file) as file:
                     np.save(file, block, allow_pickle=False)
         if not start:
             values = np.empty((n, block.shape[1]), np.float16)

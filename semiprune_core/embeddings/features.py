@@ -81,12 +81,12 @@ def from_pixels(project: Project, settings: FeatureSettings, progress: Progress)
     images = pool.images()
     side = images.shape[1]
     step = max(1, side // PIXEL_SIDE)
-    kept = side // step
-    values = np.empty((len(images), kept * kept * images.shape[3]), dtype=np.float16)
+    side_out = side // step
+    values = np.empty((len(images), side_out * side_out * images.shape[3]), dtype=np.float16)
     for start in range(0, len(images), BLOCK):
         _go_on(progress, start, len(images))
-        part = np.asarray(images[start : start + BLOCK, : kept * step, : kept * step], dtype=np.float32)
-        part = part.reshape(len(part), kept, step, kept, step, -1).mean(axis=(2, 4)) / 255
+        part = np.asarray(images[start : start + BLOCK, : side_out * step, : side_out * step], dtype=np.float32)
+        part = part.reshape(len(part), side_out, step, side_out, step, -1).mean(axis=(2, 4)) / 255
         values[start : start + len(part)] = part.reshape(len(part), -1)
     return Features(values, {"pool": pool.hash})
 
@@ -124,14 +124,14 @@ def available_features(project: Project) -> dict[str, str]:
         "trajectory": "needs a dynamics run: start one on the Scores page",
         "pool": "needs images: import some on the Pool page",
     }
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for name in FEATURES:
         kind = str(FEATURES.facts(name)["needs"])
         artifact = project.latest(kind)
-        found[name] = "" if artifact is not None else words[kind]
+        problems[name] = "" if artifact is not None else words[kind]
         if artifact is not None and name == "dynamics" and TrajectoryRun(artifact).features() is None:
-            found[name] = f"{artifact.id} kept no features, a new run on the Scores page will"
-    return found
+            problems[name] = f"{artifact.id} kept no features, a new run on the Scores page will"
+    return problems
 
 
 def checked(features: Features, n_images: int) -> np.ndarray:

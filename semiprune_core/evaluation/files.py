@@ -61,8 +61,8 @@ TEXT_NOTE = (
 def text_table(view: EvaluationView) -> str:
     """One line per method and ratio for a terminal, full data first, then ratio by ratio; "–" where it is not known."""
     cells = [view.full] if view.full else []
-    known = [view.cell(method, ratio) for ratio in view.ratios for method in view.methods]
-    cells += [cell for cell in known if cell is not None]
+    measured = [view.cell(method, ratio) for ratio in view.ratios for method in view.methods]
+    cells += [cell for cell in measured if cell is not None]
     rows = [("Method", view.axis, "Mean", "SD", "To Random", "Minutes")]
     rows += [
         (
@@ -83,10 +83,10 @@ def text_table(view: EvaluationView) -> str:
 
 
 def _signed(cell: Cell) -> str:
-    found = cell.difference
-    if found is None:
+    difference = cell.difference
+    if difference is None:
         return "–"
-    return f"{100 * found.mean:+.1f}" + (f" ± {points(found.half)}" if found.half is not None else "")
+    return f"{100 * difference.mean:+.1f}" + (f" ± {points(difference.half)}" if difference.half is not None else "")
 
 
 # --- LaTeX ---------------------------------------------------------------------------------------------------------
@@ -141,13 +141,13 @@ def table_caption(view: EvaluationView, *, paper: bool = False) -> str:
     """What the numbers of the table are, as its caption."""
     counts = sorted({cell.n for cell in view.cells.values()})
     over = f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds" if counts else "no seeds"
-    said = f"Test accuracy in percent by {view.axis.lower()}"
-    said += ", one seed." if counts == [1] else f", mean ± standard deviation over {over}."
+    words = f"Test accuracy in percent by {view.axis.lower()}"
+    words += ", one seed." if counts == [1] else f", mean ± standard deviation over {over}."
     if view.full is not None:
-        said += f" All images together: {100 * view.full.mean:.1f}."
+        words += f" All images together: {100 * view.full.mean:.1f}."
     if view.has_uneven_seeds:
-        said += f" {RANKED_BY}"
-    return said + (" In parentheses: the paper." if paper else "")
+        words += f" {RANKED_BY}"
+    return words + (" In parentheses: the paper." if paper else "")
 
 
 # --- HTML ----------------------------------------------------------------------------------------------------------
@@ -194,12 +194,12 @@ def _html_cell(view: EvaluationView, method: str, ratio: float, content: str, th
     if content == "minutes":
         return f"{cell.minutes:.1f}"
     if content == "difference":
-        found = cell.difference
-        if found is None:
+        difference = cell.difference
+        if difference is None:
             return '<span class="none">–</span>'
-        half = f' <span class="spread">± {points(found.half)}</span>' if found.half is not None else ""
-        number = f"{100 * found.mean:+.1f}".replace("-", "−")
-        return f"<b>{number}</b>{half}" if found.verdict in ("above", "below") else f"{number}{half}"
+        half = f' <span class="spread">± {points(difference.half)}</span>' if difference.half is not None else ""
+        number = f"{100 * difference.mean:+.1f}".replace("-", "−")
+        return f"<b>{number}</b>{half}" if difference.verdict in ("above", "below") else f"{number}{half}"
     number = f"{cell.shown:.1f}"
     number = {"best": f"<b>{number}</b>", "second": f"<u>{number}</u>"}.get(view.marks(ratio).get(method, ""), number)
     half = f' <span class="spread">± {points(cell.sd)}</span>' if cell.sd is not None else ""

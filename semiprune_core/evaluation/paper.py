@@ -98,11 +98,11 @@ def _base_of(source: Mapping[str, Any], class_names: tuple[str, ...], title: str
         return word if word in PAPER_SETS else None
     if {name.lower() for name in class_names} == set(CIFAR10):
         return "cifar10"
-    said = [_word(Path(location).stem), _word(title)]
+    names = [_word(Path(location).stem), _word(title)]
     fits = [
         word
-        for word, known in PAPER_SETS.items()
-        if len(class_names) in known.n_classes and any(word in one for one in said)
+        for word, paper_set in PAPER_SETS.items()
+        if len(class_names) in paper_set.n_classes and any(word in name for name in names)
     ]
     return max(fits, key=len, default=None)
 
@@ -159,7 +159,7 @@ def _same_methods(row: Mapping[str, str], titles: Mapping[str, str]) -> list[str
 
 def _base(name: str) -> str:
     """The data set that a variant of the paper's tables was made from, as its preset is called."""
-    return max((one for one in PAPER_SUPERVISED if name.startswith(one)), key=len)
+    return max((preset for preset in PAPER_SUPERVISED if name.startswith(preset)), key=len)
 
 
 def _paper_set(name: str) -> PaperSet:
@@ -176,11 +176,11 @@ def title_of(name: str) -> str:
 
 
 def _note(project: Project, name: str, preset: str, truth: str, epochs: int | None) -> str:
-    known, n = _paper_set(name), len(project.pool())
-    said = f"The paper's numbers for {title_of(name)}, means of three or five runs."
+    paper_set, n = _paper_set(name), len(project.pool())
+    words = f"The paper's numbers for {title_of(name)}, means of three or five runs."
     differs = []
-    if known.n_images and "-lt-" not in name and n < 0.99 * known.n_images:
-        differs.append(f"Its pool has {known.n_images:,} images, this one {n:,}")
+    if paper_set.n_images and "-lt-" not in name and n < 0.99 * paper_set.n_images:
+        differs.append(f"Its pool has {paper_set.n_images:,} images, this one {n:,}")
     theirs = f"paper:{_base(name)}"
     usual = supervised_preset(theirs).epochs
     if preset != theirs:
@@ -190,6 +190,6 @@ def _note(project: Project, name: str, preset: str, truth: str, epochs: int | No
     if truth == "pseudo":
         differs.append("coresets had pseudo-labels here, true labels there")
     if not differs:
-        return f"{said} Coresets were trained on here as there, with the preset {preset} and true labels."
+        return f"{words} Coresets were trained on here as there, with the preset {preset} and true labels."
     reasons = "; ".join(differs)
-    return f"{said} {reasons[0].upper()}{reasons[1:]}: compare the order, not the numbers."
+    return f"{words} {reasons[0].upper()}{reasons[1:]}: compare the order, not the numbers."

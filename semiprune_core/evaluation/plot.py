@@ -63,7 +63,7 @@ def nice_ticks(low: float, high: float, about: int = 6) -> list[float]:
     span = max(high - low, 1e-9)
     rough = span / max(about - 1, 1)
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * one for one in (1, 2, 5, 10) if power * one >= rough * (1 - 1e-9))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(number * step, 10) for number in range(first, max(last, first + 1) + 1)]
 
@@ -102,7 +102,7 @@ class Look:
 
     def points(self, row: Sequence[Cell]) -> list[Point]:
         """The cells of a method, without those that cannot be compared where differences are shown."""
-        found = []
+        points = []
         for cell in row:
             if self.content == "accuracy":
                 height, half = cell.mean, {"sd": cell.sd, "interval": cell.half}.get(self.band)
@@ -110,8 +110,8 @@ class Look:
                 height, half = cell.difference.mean, None if self.band == "none" else cell.difference.half
             else:
                 continue
-            found.append(Point(cell.pruning_ratio, 100 * height, None if half is None else 100 * half))
-        return found
+            points.append(Point(cell.pruning_ratio, 100 * height, None if half is None else 100 * half))
+        return points
 
     def areas(self, row: Sequence[Point]) -> list[list[Point]]:
         """The stretches of neighbours in a row that are drawn with an area around them."""
@@ -127,7 +127,7 @@ ACCURACY = Look()
 
 def _with_band(row: Sequence[Point]) -> list[list[Point]]:
     """The stretches of neighbours that have a band."""
-    return [list(part) for known, part in itertools.groupby(row, lambda point: point.half is not None) if known]
+    return [list(part) for has_band, part in itertools.groupby(row, lambda point: point.half is not None) if has_band]
 
 
 def side_by_side(rows: Mapping[str, Sequence[Point]], ratios: Sequence[float]) -> dict[str, list[Point]]:

@@ -56,14 +56,14 @@ class MethodChoice:
 def method_choices(project: Project) -> list[MethodChoice]:
     """Every method, with what it needs."""
     has_scores = project.latest("scores") is not None
-    found = []
+    choices = []
     for name in METHODS:
         method, facts = METHODS[name], METHODS.facts(name)
         provider = PROVIDERS.facts(method.evidence)
         problem = None
         if method.evidence == "scores" and not has_scores:
             problem = "It needs the scores: do the dynamics run on the Scores page first."
-        found.append(
+        choices.append(
             MethodChoice(
                 name,
                 str(facts["title"]),
@@ -73,16 +73,16 @@ def method_choices(project: Project) -> list[MethodChoice]:
                 problem,
             )
         )
-    return found
+    return choices
 
 
 def available_data(project: Project) -> dict[str, EvaluationData]:
     """What an evaluation could stand on, by the labels it would train with, the best first; empty where on nothing."""
-    found = {}
+    data_by_truth = {}
     for truth in TRUTHS:
         with contextlib.suppress(SemiPruneError):
-            found[truth] = evaluation_data(project, truth)
-    return found
+            data_by_truth[truth] = evaluation_data(project, truth)
+    return data_by_truth
 
 
 def why_no_data(project: Project) -> str:
@@ -96,11 +96,11 @@ def why_no_data(project: Project) -> str:
 
 def data_sentence(data: EvaluationData) -> str:
     """What is trained with and tested on, plainly."""
-    said = f"Trains a fresh network on each coreset with {TRUTHS[data.truth]}"
+    words = f"Trains a fresh network on each coreset with {TRUTHS[data.truth]}"
     if data.test == "split":
-        return f"{said} and tests it on the {data.n_test:,} test images that came with the pool."
+        return f"{words} and tests it on the {data.n_test:,} test images that came with the pool."
     return (
-        f"{said} and tests it on {data.n_test:,} images of the pool that are kept out of every coreset, because it "
+        f"{words} and tests it on {data.n_test:,} images of the pool that are kept out of every coreset, because it "
         "came without test images."
     )
 
@@ -128,16 +128,16 @@ def expected_minutes(project: Project, settings: EvaluationSettings, n_images: i
 
 def seconds_per_image(project: Project, preset: str) -> float | None:
     """Seconds of training per image and epoch with ``preset``; None where it is not known."""
-    found: list[float] = []
-    for one in finished(project):
-        if one.preset == preset and preset in SUPERVISED_PRESETS:
-            trials = one.trials()
+    paces: list[float] = []
+    for evaluation in finished(project):
+        if evaluation.preset == preset and preset in SUPERVISED_PRESETS:
+            trials = evaluation.trials()
             trained = trials[(trials["minutes"] > 0) & (trials["n_train"] > 0)]
-            schedule = supervised_preset(preset, **({"epochs": one.epochs} if one.epochs else {}))
+            schedule = supervised_preset(preset, **({"epochs": evaluation.epochs} if evaluation.epochs else {}))
             epochs = np.array([schedule.for_coreset(ratio).epochs for ratio in trained["pruning_ratio"]])
-            found += (60 * trained["minutes"] / (trained["n_train"] * epochs)).tolist()
-    if found:
-        return float(statistics.median(found))
+            paces += (60 * trained["minutes"] / (trained["n_train"] * epochs)).tolist()
+    if paces:
+        return float(statistics.median(paces))
     for job in jobs.list_jobs(project, "dynamics"):
         if job.settings.get("preset") == preset and job.status().state == jobs.DONE:
             epochs = supervised_preset(preset, **job.settings.get("training", {})).epochs
@@ -188,9 +188,9 @@ class Evaluation:
         if self.preset not in SUPERVISED_PRESETS:
             return ""
         training = supervised_preset(self.preset, **({"epochs": self.epochs} if self.epochs else {}))
-        said = f"{training.epochs_at(self.ratios)} epochs for the coresets" if self.ratios else ""
+        coresets = f"{training.epochs_at(self.ratios)} epochs for the coresets" if self.ratios else ""
         full = f"{training.epochs:,} for the full data" if FULL in self.methods else ""
-        return ", ".join(part for part in (said, full) if part)
+        return ", ".join(part for part in (coresets, full) if part)
 
     @property
     def truth(self) -> str:
@@ -224,19 +224,19 @@ class Evaluation:
         """What it is, in words: "3 methods, 5 ratios, 3 seeds"."""
         n_methods = len([method for method in self.methods if method != FULL])
         parts = ((n_methods, "method"), (len(self.ratios), "ratio"), (len(self.seeds), "seed"))
-        said = ", ".join(f"{n} {word}" if n == 1 else f"{n} {word}s" for n, word in parts)
-        said += ", same annotation budget" if self.same_annotation_budget else ""
-        return f"{said}, stopped early" if self.facts.get("stopped") else said
+        words = ", ".join(f"{n} {word}" if n == 1 else f"{n} {word}s" for n, word in parts)
+        words += ", same annotation budget" if self.same_annotation_budget else ""
+        return f"{words}, stopped early" if self.facts.get("stopped") else words
 
     def minutes_before(self, project: Project) -> dict[str, float]:
         """What had to be computed before a method could choose, by method: its own evidence, or the project's
         pseudo-labels and trajectories, which all methods on the project's scores share."""
-        found = {name: float(value) for name, value in self.facts.get("evidence_minutes", {}).items()}
+        minutes = {name: float(value) for name, value in self.facts.get("evidence_minutes", {}).items()}
         shared = _minutes_of_scores(project, self.artifact) if self.artifact is not None else 0.0
         for method in self.methods:
             if method in METHODS and METHODS[method].evidence == "scores":
-                found[method] = found.get(method, 0.0) + shared
-        return found
+                minutes[method] = minutes.get(method, 0.0) + shared
+        return minutes
 
     def trials(self) -> pd.DataFrame:
         if self.artifact is not None:
@@ -260,7 +260,7 @@ def _minutes_of_scores(project: Project, artifact: Artifact) -> float:
     try:
         pseudo = made_from(project, artifact, "pseudo")
         scores = ScoreRun(made_from(project, artifact, "scores"))
-        runs = {project.artifact(one).facts.get("run") for one in scores.trajectory_ids}
+        runs = {project.artifact(trajectory_id).facts.get("run") for trajectory_id in scores.trajectory_ids}
     except SemiPruneError:
         return 0.0
     jobs_behind = [job for job in jobs.list_jobs(project, "dynamics") if job.id in runs]
@@ -274,7 +274,7 @@ def titles_of(methods: Sequence[str]) -> dict[str, str]:
 
 def unranked(methods: Sequence[str]) -> frozenset[str]:
     """Methods that see more labels than the others have: shown, never marked best."""
-    return frozenset(one for one in methods if one in METHODS and METHODS[one].labels_from == "reference")
+    return frozenset(method for method in methods if method in METHODS and METHODS[method].labels_from == "reference")
 
 
 def finished(project: Project) -> list[Evaluation]:
@@ -291,6 +291,6 @@ def delete_result(project: Project, artifact: Artifact) -> None:
 
     What was kept of a stopped one goes alone: its job can still be resumed, and is deleted as a job.
     """
-    mine = None if artifact.facts.get("stopped") else artifact.facts.get("run")
-    job = next((one for one in jobs.list_jobs(project) if one.id == mine), None)
+    job_id = None if artifact.facts.get("stopped") else artifact.facts.get("run")
+    job = next((candidate for candidate in jobs.list_jobs(project) if candidate.id == job_id), None)
     training.delete_run(project, training.Run(job, artifact))

@@ -141,8 +141,8 @@ class EvaluationSettings(Settings):
         """The coreset of a trial, but for its seed."""
         given = self.knobs.get(method, {}).get(f"{ratio:g}", {})
         counts = self.same_annotation_budget and METHODS[method].labels_from in BY_PEOPLE
-        said = {"method": method, "pruning_ratio": ratio, "same_annotation_budget": counts}
-        return CoresetRequest.from_json({**given, **said})
+        fixed = {"method": method, "pruning_ratio": ratio, "same_annotation_budget": counts}
+        return CoresetRequest.from_json({**given, **fixed})
 
 
 # --- what it stands on ---------------------------------------------------------------------------------------------
@@ -192,14 +192,14 @@ def evaluation_data(
     n_split = int((reference_on(names, project.test_set()) >= 0).sum())
     if n_split:
         return EvaluationData(kind, labels, names, "split", n_split, nobody, labels)
-    true = labels if kind != "pseudo" else _known_truth(names, pool, snapshot)
-    known = np.flatnonzero(true >= 0)
-    if len(known) < 2:
+    true = labels if kind != "pseudo" else _true_labels(names, pool, snapshot)
+    labeled_idx = np.flatnonzero(true >= 0)
+    if len(labeled_idx) < 2:
         raise MissingStepError(
             "There is nothing to test on: the pool has no test split and no image has a true label. "
             "Import test images, or label some."
         )
-    held = hold_out(known, pool.duplicate_of, TEST_FRACTION, TEST_SEED)
+    held = hold_out(labeled_idx, pool.duplicate_of, TEST_FRACTION, TEST_SEED)
     return EvaluationData(kind, labels, names, "held out", int((held & (true >= 0)).sum()), held, true)
 
 
@@ -227,7 +227,7 @@ def _truth(
     )
 
 
-def _known_truth(names: tuple[str, ...], pool: Pool, snapshot: LabelsSnapshot) -> IntArray:
+def _true_labels(names: tuple[str, ...], pool: Pool, snapshot: LabelsSnapshot) -> IntArray:
     """(N,) the true label of each image where one is known: a person's, else the reference one; -1 elsewhere."""
     human, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
     number = {name: index for index, name in enumerate(names)}
@@ -275,8 +275,8 @@ def _checked_scores(project: Project, settings: EvaluationSettings, pool: Pool) 
     """The project's scores; missing ones are refused where a method looks at them."""
     mine = [method for method in settings.methods if method != FULL and METHODS[method].evidence == "scores"]
     if not mine:
-        found = project.latest("scores")
-        return None if found is None else ScoreRun(found)
+        latest = project.latest("scores")
+        return None if latest is None else ScoreRun(latest)
     scores = latest_scores(project)
     if scores.artifact.inputs["pool"] != pool.hash:
         raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run first.")
@@ -315,13 +315,13 @@ def _with_searched(project: Project, settings: EvaluationSettings, scores: Score
 
     What was searched for a baseline is looked up in the job, once it is known which evidence it chooses by.
     """
-    known: dict[str, dict[str, Any]] = {method: dict(values) for method, values in settings.knobs.items()}
+    knobs: dict[str, dict[str, Any]] = {method: dict(values) for method, values in settings.knobs.items()}
     for method in settings.methods:
         for ratio in settings.ratios if method != FULL and not has_own_evidence(method) else ():
-            found = searched_knobs(project, method, ratio, scores)
-            if found is not None:
-                known.setdefault(method, {}).setdefault(f"{ratio:g}", found)
-    return settings.replace(knobs=known)
+            searched = searched_knobs(project, method, ratio, scores)
+            if searched is not None:
+                knobs.setdefault(method, {}).setdefault(f"{ratio:g}", searched)
+    return settings.replace(knobs=knobs)
 
 
 def pinned_snapshot(project: Project, pins: Mapping[str, str]) -> LabelsSnapshot:
@@ -334,10 +334,10 @@ def pinned_pseudo(project: Project, pins: Mapping[str, str]) -> PseudoRun | None
     wanted = pins.get("pseudo")
     if wanted is None:
         return None
-    found = next((one for one in project.artifacts("pseudo") if one.hash == wanted), None)
-    if found is None:
+    pinned = next((artifact for artifact in project.artifacts("pseudo") if artifact.hash == wanted), None)
+    if pinned is None:
         raise MissingStepError("The pseudo-labels that this evaluation was queued with are gone. Start a new one.")
-    return PseudoRun(found)
+    return PseudoRun(pinned)
 
 
 # --- the plan ------------------------------------------------------------------------------------------------------
@@ -395,7 +395,7 @@ def partial_trials(job: jobs.Job) -> pd.DataFrame:
     return trial_table(TrialBook(job.work_folder / BOOK))
 
 
-def trial_table(found: Iterable[tuple[Trial, Mapping[str, Any]]]) -> pd.DataFrame:
+def trial_table(results: Iterable[tuple[Trial, Mapping[str, Any]]]) -> pd.DataFrame:
     rows = [
         (
             trial.method,
@@ -409,7 +409,7 @@ def trial_table(found: Iterable[tuple[Trial, Mapping[str, Any]]]) -> pd.DataFram
             json.dumps({**trial.knobs, **trial.score_changes}, sort_keys=True),
             str(result.get("note", "")),
         )
-        for trial, result in found
+        for trial, result in results
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -447,7 +447,7 @@ def evidence_minutes(folder: Path) -> dict[str, float]:
 
 def data_facts(settings: EvaluationSettings, data: EvaluationData, n_pool: int) -> dict[str, Any]:
     """What is said about an evaluation beside its numbers."""
-    said = {
+    test_words = {
         "split": f"Tested on the {data.n_test:,} test images.",
         "held out": f"The pool has no test split: {data.n_test:,} of its images were held out of every coreset "
         "and tested on.",
@@ -456,7 +456,7 @@ def data_facts(settings: EvaluationSettings, data: EvaluationData, n_pool: int) 
         "class_names": list(data.class_names),
         "truth": data.truth,
         "test": data.test,
-        "test_words": said[data.test],
+        "test_words": test_words[data.test],
         "n_pool": n_pool,
         "n_chosen_from": len(data.chosen_from),
         "n_test": data.n_test,

@@ -99,8 +99,8 @@ class StudySettings(Settings, ABC):
         for name in (self.axis.field, "methods", "ratios", "seeds"):
             values = getattr(self, name)
             if not values or len(set(values)) != len(values):
-                known = f" of {', '.join(studied_methods())}" if name == "methods" else ""
-                raise InvalidSettingError(f"{name} must be one or more different ones{known}, got {list(values)}.")
+                choices = f" of {', '.join(studied_methods())}" if name == "methods" else ""
+                raise InvalidSettingError(f"{name} must be one or more different ones{choices}, got {list(values)}.")
         for share in self.shares:
             check_range(self.axis.column, share, low=0, high=1, low_open=True)
         for ratio in self.ratios:
@@ -136,7 +136,8 @@ class BudgetSettings(StudySettings):
     budgets: tuple[float, ...] = BUDGETS
 
     def plan(self, n_images: int) -> list[Planned]:
-        return [Planned(COMMON, n_images, CHANCE), *(Planned(one, n_images, self.methods) for one in self.budgets)]
+        own = [Planned(budget, n_images, self.methods) for budget in self.budgets]
+        return [Planned(COMMON, n_images, CHANCE), *own]
 
     def parts(self, labels: IntArray, duplicate_of: IntArray) -> list[Part]:
         everything = np.arange(len(labels))
@@ -161,11 +162,11 @@ class SizeSettings(StudySettings):
         return [Planned(size, max(1, round(size * n_images)), (*CHANCE, *self.methods)) for size in self.sizes]
 
     def parts(self, labels: IntArray, duplicate_of: IntArray) -> list[Part]:
-        found = []
+        parts = []
         for size, among in zip(self.sizes, nested_parts(duplicate_of, self.sizes, self.seed), strict=True):
             (given,) = nested_labels(labels[among], copies_among(duplicate_of, among), (self.labeled,), self.seed)
-            found.append(Part(size, among, given, (*CHANCE, *self.methods)))
-        return found
+            parts.append(Part(size, among, given, (*CHANCE, *self.methods)))
+        return parts
 
 
 SETTINGS: dict[str, type[StudySettings]] = {kind.axis.kind: kind for kind in (BudgetSettings, SizeSettings)}
@@ -214,12 +215,12 @@ def nested_labels(labels: IntArray, duplicate_of: IntArray, budgets: Sequence[fl
     (2, 5, True)
     """
     first = np.flatnonzero((duplicate_of == np.arange(len(labels))) & (labels >= 0))
-    found = []
+    subsets = []
     for chosen in _nested(first, budgets, seed):
         drawn = np.full(len(labels), UNLABELED, dtype=np.int64)
         drawn[chosen] = labels[chosen]
-        found.append(drawn)
-    return found
+        subsets.append(drawn)
+    return subsets
 
 
 def nested_parts(duplicate_of: IntArray, sizes: Sequence[float], seed: int) -> list[IntArray]:
@@ -252,7 +253,7 @@ def copies_among(duplicate_of: IntArray, among: IntArray) -> IntArray:
 
 def n_trainings(settings: StudySettings) -> int:
     """How many coresets (and full data sets) are trained on."""
-    return sum(_n_trainings(settings, one.methods) for one in settings.plan(1))
+    return sum(_n_trainings(settings, share.methods) for share in settings.plan(1))
 
 
 def _n_trainings(settings: StudySettings, methods: Sequence[str]) -> int:
@@ -295,7 +296,7 @@ def submit_study(
     snapshot = open_store(project).snapshot()
     data = evaluation_data(project, settings.truth)  # pseudo-labels will not do: they are what is studied
     axis, n = settings.axis, len(settings.shares)
-    fewest = min(one.n_images for one in settings.plan(len(data.chosen_from)))
+    fewest = min(share.n_images for share in settings.plan(len(data.chosen_from)))
     remedy = "Study smaller ratios."
     if axis is POOL_SIZE:
         remedy = f"That is of the smallest part, {fewest:,} images: study smaller ratios, or larger parts of the pool."

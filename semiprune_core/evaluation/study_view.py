@@ -126,17 +126,17 @@ def trend_sentence(view: EvaluationView, method: str | None = None) -> str:
     change = paired_difference(leads[1], leads[0], view.cells[method, last].n_test)
     if change is None:
         return ""
-    said = (
+    words = (
         f"From {percent(first)} to {percent(last)} the lead of {view.title(method)} over random goes from "
         f"{_signed(view, method, first)} to {_signed(view, method, last)} points"
     )
     if change.half is None:
-        return f"{said}, from one seed: this may be chance."
+        return f"{words}, from one seed: this may be chance."
     verdict = {"above": "it grows", "below": "it shrinks", "unclear": "that may be chance"}[change.verdict]
-    return f"{said}: {verdict} (change {change.mean * 100:+.1f} ± {points(change.half)}, {seeds(change.n)})."
+    return f"{words}: {verdict} (change {change.mean * 100:+.1f} ± {points(change.half)}, {seeds(change.n)})."
 
 
 def _signed(view: EvaluationView, method: str, ratio: float) -> str:
-    found = view.cells[method, ratio].difference
-    assert found is not None
-    return f"{100 * found.mean:+.1f}"
+    difference = view.cells[method, ratio].difference
+    assert difference is not None
+    return f"{100 * difference.mean:+.1f}"

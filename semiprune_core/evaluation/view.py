@@ -64,7 +64,7 @@ class Cell:
     n_test: int
     notes: tuple[str, ...] = ()
     difference: Difference | None = None
-    kept: float | None = None
+    share_of_full: float | None = None
     """The share of the full data's mean accuracy."""
 
     @property
@@ -100,11 +100,11 @@ def half_interval(values: Iterable[float], confidence: float = CONFIDENCE, *, re
     >>> round(half_interval([1.0, 2.0, 3.0]), 3)
     2.484
     """
-    known = np.asarray(list(values), dtype=float)
-    if len(known) < 2:
+    numbers = np.asarray(list(values), dtype=float)
+    if len(numbers) < 2:
         return None
-    deviation = max(float(known.std(ddof=1)), resolution)
-    return float(stats.t.ppf((1 + confidence) / 2, len(known) - 1) * deviation / math.sqrt(len(known)))
+    deviation = max(float(numbers.std(ddof=1)), resolution)
+    return float(stats.t.ppf((1 + confidence) / 2, len(numbers) - 1) * deviation / math.sqrt(len(numbers)))
 
 
 def paired_difference(of: Mapping[int, float], base: Mapping[int, float], n_test: int) -> Difference | None:
@@ -194,17 +194,17 @@ class EvaluationView:
 
     def usual_ratio(self) -> float | None:
         """The column to talk about first: 80% or the nearest at which something other than Random was run."""
-        told = [ratio for ratio in self.ratios if self.leader(ratio) is not None]
-        known = [ratio for ratio in told if self.leader(ratio) != RANDOM] or told
-        return min(known, key=lambda ratio: (abs(ratio - self.usual), -ratio), default=None)
+        measured = [ratio for ratio in self.ratios if self.leader(ratio) is not None]
+        candidates = [ratio for ratio in measured if self.leader(ratio) != RANDOM] or measured
+        return min(candidates, key=lambda ratio: (abs(ratio - self.usual), -ratio), default=None)
 
     def leader(self, pruning_ratio: float) -> str | None:
         """The ranked method with the highest mean at a ratio, Random only where it is alone."""
         ranked = {method: mean for method, mean in self.standing(pruning_ratio).items() if method != RANDOM}
         here = self._here(pruning_ratio)
         others = ranked or _on_common_seeds(cell for cell in here if cell.method != RANDOM)
-        known = others or _on_common_seeds(here)
-        return max(known, key=known.__getitem__, default=None)
+        candidates = others or _on_common_seeds(here)
+        return max(candidates, key=candidates.__getitem__, default=None)
 
     def sentence(self, pruning_ratio: float | None = None, method: str | None = None) -> str:
         """What came out at a ratio (the usual one), for a method (the best one), in plain words."""
@@ -215,20 +215,22 @@ class EvaluationView:
         cell = self.cell(method, ratio) if method else None
         if cell is None:
             return f"{self.place.format(percent(ratio))} nothing was measured."
-        said = f"{self.place.format(percent(ratio))} {self.title(cell.method)} "
-        said += (
-            f"keeps {share(cell.kept)} of full accuracy" if cell.kept is not None else f"reaches {accuracy(cell.mean)}"
+        words = f"{self.place.format(percent(ratio))} {self.title(cell.method)} "
+        words += (
+            f"keeps {share(cell.share_of_full)} of full accuracy"
+            if cell.share_of_full is not None
+            else f"reaches {accuracy(cell.mean)}"
         )
-        return said + self._against_random(cell)
+        return words + self._against_random(cell)
 
     def against(self, method: str, pruning_ratio: float) -> dict[str, Difference]:
         """Every other ranked method but Random minus ``method`` at a ratio, where the two share seeds."""
-        mine, found = self.cells[method, pruning_ratio], {}
+        mine, differences = self.cells[method, pruning_ratio], {}
         for other in self.methods:
             cell = self.cell(other, pruning_ratio)
             if cell is not None and other not in (method, RANDOM) and other not in self.unranked:
-                found[other] = paired_difference(cell.by_seed, mine.by_seed, mine.n_test)
-        return {other: difference for other, difference in found.items() if difference is not None}
+                differences[other] = paired_difference(cell.by_seed, mine.by_seed, mine.n_test)
+        return {other: difference for other, difference in differences.items() if difference is not None}
 
     def rivals_sentence(self, pruning_ratio: float | None = None, method: str | None = None) -> str:
         """Which other methods are better than ``method`` (the best one) at a ratio or may be as good; else nothing."""
@@ -239,12 +241,12 @@ class EvaluationView:
         by_verdict: dict[str, list[str]] = {}
         for name, difference in self.against(method, ratio).items():
             by_verdict.setdefault(difference.verdict, []).append(self.title(name))
-        said = []
+        sentences = []
         if "above" in by_verdict:
-            said.append(f"Better than it, beyond chance: {', '.join(by_verdict['above'])}.")
+            sentences.append(f"Better than it, beyond chance: {', '.join(by_verdict['above'])}.")
         if "unclear" in by_verdict:
-            said.append(f"May be as good, as far as these seeds tell: {', '.join(by_verdict['unclear'])}.")
-        return " ".join(said)
+            sentences.append(f"May be as good, as far as these seeds tell: {', '.join(by_verdict['unclear'])}.")
+        return " ".join(sentences)
 
     def _without_cells(self) -> str:
         if self.full is None:
@@ -254,18 +256,18 @@ class EvaluationView:
     def _against_random(self, cell: Cell) -> str:
         if cell.method == RANDOM:
             return f" ({seeds(cell.n)}). No other method was tried there."
-        base, found = self.cell(RANDOM, cell.pruning_ratio), cell.difference
+        base, difference = self.cell(RANDOM, cell.pruning_ratio), cell.difference
         if base is None:
             return f" ({seeds(cell.n)}). Random was not tried there, so whether chance does as well is not known."
-        if found is None:
+        if difference is None:
             return f" ({seeds(cell.n)}). It shares no seed with Random, so the two cannot be compared."
-        size, side = points(abs(found.mean)), "below" if found.mean < 0 else "above"
-        if found.half is None:
+        size, side = points(abs(difference.mean)), "below" if difference.mean < 0 else "above"
+        if difference.half is None:
             return f", {size} points {side} random, from one seed: this may be chance. More seeds would tell."
-        spread = f"{size} ± {points(found.half)} points"
-        if found.verdict == "unclear":
-            return f", {spread} {side} random ({seeds(found.n)}): that may be chance, the interval contains zero."
-        return f", {spread} {side} random ({seeds(found.n)})."
+        spread = f"{size} ± {points(difference.half)} points"
+        if difference.verdict == "unclear":
+            return f", {spread} {side} random ({seeds(difference.n)}): that may be chance, the interval contains zero."
+        return f", {spread} {side} random ({seeds(difference.n)})."
 
 
 def as_printed(value: float) -> float:
@@ -278,12 +280,12 @@ def _on_common_seeds(cells: Iterable[Cell]) -> dict[str, float]:
 
     One that shares none of what is common to the others is left out.
     """
-    asked, common, kept = list(cells), frozenset[int](), []
+    asked, common, ranked = list(cells), frozenset[int](), []
     for cell in sorted(asked, key=lambda cell: -cell.n):
-        shared = common & cell.by_seed.keys() if kept else frozenset(cell.by_seed)
+        shared = common & cell.by_seed.keys() if ranked else frozenset(cell.by_seed)
         if shared:
-            common, kept = shared, [*kept, cell]
-    return {cell.method: float(np.mean([cell.by_seed[seed] for seed in sorted(common)])) for cell in kept}
+            common, ranked = shared, [*ranked, cell]
+    return {cell.method: float(np.mean([cell.by_seed[seed] for seed in sorted(common)])) for cell in ranked}
 
 
 def percent(value: float) -> str:
@@ -334,7 +336,7 @@ def view_of(
         for key, group in table.groupby(["method", "pruning_ratio"], sort=False)
     }
     measured = table[table["test_accuracy"].notna()]
-    found = {
+    by_cell = {
         (str(method), float(ratio)): Cell(
             method=str(method),
             pruning_ratio=float(ratio),
@@ -349,9 +351,9 @@ def view_of(
         )
         for (method, ratio), group in measured.groupby(["method", "pruning_ratio"], sort=False)
     }
-    full = next((cell for (method, _), cell in found.items() if method == FULL), None)
-    cells = {key: _compared(cell, found, full) for key, cell in found.items() if key[0] != FULL}
-    order = [one for one in dict.fromkeys([*methods, *map(str, table["method"])]) if one != FULL]
+    full = next((cell for (method, _), cell in by_cell.items() if method == FULL), None)
+    cells = {key: _compared(cell, by_cell, full) for key, cell in by_cell.items() if key[0] != FULL}
+    order = [method for method in dict.fromkeys([*methods, *map(str, table["method"])]) if method != FULL]
     order.sort(key=lambda method: method != RANDOM)
     met = table.loc[table["method"] != FULL, "pruning_ratio"]
     columns = sorted({round(float(ratio), 6) for ratio in [*ratios, *met]} - {0.0})
@@ -362,19 +364,19 @@ def view_of(
 
 def _minutes(column: pd.Series) -> float:
     """The mean of trainings that took time; a trial that shares its images with another one was not trained again."""
-    known = column.to_numpy(float)
-    return float(known[known > 0].mean()) if (known > 0).any() else 0.0
+    minutes = column.to_numpy(float)
+    return float(minutes[minutes > 0].mean()) if (minutes > 0).any() else 0.0
 
 
-def _compared(cell: Cell, found: Mapping[tuple[str, float], Cell], full: Cell | None) -> Cell:
+def _compared(cell: Cell, by_cell: Mapping[tuple[str, float], Cell], full: Cell | None) -> Cell:
     """The cell with its difference to Random and its share of full accuracy."""
-    base = found.get((RANDOM, cell.pruning_ratio))
+    base = by_cell.get((RANDOM, cell.pruning_ratio))
     return dataclasses.replace(
         cell,
         difference=(
             paired_difference(cell.by_seed, base.by_seed, cell.n_test) if base and cell.method != RANDOM else None
         ),
-        kept=cell.mean / full.mean if full and full.mean > 0 else None,
+        share_of_full=cell.mean / full.mean if full and full.mean > 0 else None,
     )
 
 
@@ -393,7 +395,7 @@ def summary(view: EvaluationView) -> pd.DataFrame:
                 "mean_accuracy": cell.mean,
                 "sd": _number(cell.sd),
                 "half_interval_95": _number(cell.half),
-                "share_of_full": _number(cell.kept),
+                "share_of_full": _number(cell.share_of_full),
                 "difference_to_random": _number(cell.difference and cell.difference.mean),
                 "difference_half_interval_95": _number(cell.difference and cell.difference.half),
                 "n_common_seeds": cell.difference.n if cell.difference else 0,

@@ -132,23 +132,23 @@ def decode(data: bytes, *, name: str) -> Decoded:
         image = Image.open(io.BytesIO(data), formats=FORMATS)
         mode, kind, size = image.mode, str(image.format), image.size
         _check_size(size, name)
-        said = []
+        changes = []
         if kind != "JPEG" and getattr(image, "is_animated", False):
-            said.append("first frame of several")
+            changes.append("first frame of several")
         if mode in ("RGB", "RGBA", "LA") and ";16" in _raw_mode(image):
-            said.append("16 to 8 bits")
+            changes.append("16 to 8 bits")
         turned_by_pillow = kind == "TIFF" and image.getexif().get(ORIENTATION, 1) in TURNS
         image.load()
         if image.mode != "RGB" or "transparency" in image.info:
             image, words = _to_grey_or_rgb(image, name)
-            said += words
+            changes += words
         if turned_by_pillow:
-            said.append("EXIF rotated")
+            changes.append("EXIF rotated")
         elif kind != "TIFF" and (turn := _orientation(image)) is not None:
             image = image.transpose(turn)
-            said.append("EXIF rotated")
+            changes.append("EXIF rotated")
         image.info = {}  # the file's own notes (transparency, profiles, comments) go no further
-    return Decoded(image, mode, kind, "; ".join(said) or None)
+    return Decoded(image, mode, kind, "; ".join(changes) or None)
 
 
 def from_array(array: np.ndarray, *, name: str = "array") -> Decoded:
@@ -290,32 +290,32 @@ def _orientation(image: Image.Image) -> Image.Transpose | None:
 
 def _to_grey_or_rgb(image: Image.Image, name: str) -> tuple[Image.Image, list[str]]:
     """The picture in mode L or RGB, and what was done to it."""
-    mode, said, info = image.mode, [], image.info
+    mode, changes, info = image.mode, [], image.info
     if mode.startswith("I;16"):
         values = np.asarray(image.convert("I") if mode != "I;16" else image)
-        image, said = Image.fromarray((values >> 8).clip(0, 255).astype(np.uint8)), ["16 to 8 bits"]
+        image, changes = Image.fromarray((values >> 8).clip(0, 255).astype(np.uint8)), ["16 to 8 bits"]
     elif mode in ("I", "F"):
         image = Image.fromarray(_stretched(np.asarray(image)))
-        said = [f"{'32-bit' if mode == 'I' else 'float'} stretched to 8 bits"]
+        changes = [f"{'32-bit' if mode == 'I' else 'float'} stretched to 8 bits"]
     elif mode == "1":
-        image, said = image.convert("L"), ["1-bit to grey"]
+        image, changes = image.convert("L"), ["1-bit to grey"]
     elif "transparency" in info or mode in ("LA", "La", "PA", "RGBA", "RGBa"):
         if mode in ("P", "PA"):
-            said.append("palette to RGB")
+            changes.append("palette to RGB")
         image = image.convert("LA" if mode in ("L", "LA", "La") else "RGBA")
         image, was_clear = _on_white(image)
-        said += ["alpha on white"] if was_clear else []
+        changes += ["alpha on white"] if was_clear else []
     elif mode == "P":
-        image, said = image.convert("RGB"), ["palette to RGB"]
+        image, changes = image.convert("RGB"), ["palette to RGB"]
     elif mode in ("CMYK", "YCbCr", "HSV", "RGBX"):
-        image, said = image.convert("RGB"), [f"{mode} to RGB"]
+        image, changes = image.convert("RGB"), [f"{mode} to RGB"]
     elif mode not in ("L", "RGB"):
         raise SourceError(
             f"{shown(name)} has the colour mode {mode}, which is not supported. Save it as RGB.",
             code="IMAGE_MODE_UNSUPPORTED",
         )
     image.info = info
-    return image, said
+    return image, changes
 
 
 def _on_white(image: Image.Image) -> tuple[Image.Image, bool]:

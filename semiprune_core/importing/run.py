@@ -71,14 +71,14 @@ def import_source(project: Project, settings: ImportSettings, progress: Progress
         pool = project.pool_settings
         if pool is None:
             pool = PoolSettings.from_json(settings.pool) if settings.pool else suggest_pool_settings(source)
-        known = project.everything().ids if project.has_pool() else np.empty(0, dtype=np.uint64)
+        known_ids = project.everything().ids if project.has_pool() else np.empty(0, dtype=np.uint64)
         draft = stack.enter_context(
             project.draft("pool", settings={"source": spec.to_json(), "pool": pool.to_json()}, inputs={})
         )
         packed = source.origin == "packed"
         roots: set[str] = set()
         with (
-            SegmentWriter(draft.folder, pool, packed=packed, known_ids=known) as writer,
+            SegmentWriter(draft.folder, pool, packed=packed, known_ids=known_ids) as writer,
             DecodePool(
                 pool, n_workers=settings.n_workers or os.cpu_count() or 1, spool_folder=scratch if packed else None
             ) as decoders,

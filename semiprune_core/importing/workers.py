@@ -211,7 +211,7 @@ class DecodePool:
             self._collect(done)
 
     def _least_busy(self) -> Worker | None:
-        worker = min(self._workers, key=lambda one: len(one.given))
+        worker = min(self._workers, key=lambda worker: len(worker.given))
         return worker if len(worker.given) < WINDOW else None
 
     def _collect(self, done: dict[int, Chunk]) -> None:

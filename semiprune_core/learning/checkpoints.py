@@ -24,7 +24,7 @@ from semiprune_core import files
 from semiprune_core.errors import WorkspaceError
 
 log = logging.getLogger(__name__)
-KEPT = 2
+KEEP_LAST = 2
 NAME = re.compile(r"checkpoint-(\d{8,})\.json")
 SCHEMA = 1
 
@@ -72,8 +72,8 @@ class Checkpoints:
     def steps(self) -> list[int]:
         if not self.folder.is_dir():
             return []
-        found = (NAME.fullmatch(path.name) for path in self.folder.iterdir())
-        return sorted(int(match[1]) for match in found if match)
+        matches = (NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        return sorted(int(match[1]) for match in matches if match)
 
     def _path(self, step: int, ending: str) -> Path:
         return self.folder / f"checkpoint-{step:08d}.{ending}"
@@ -100,10 +100,10 @@ class Checkpoints:
 
     def _tidy(self) -> None:
         """Remove all but the last KEPT checkpoints, and what interrupted writes left."""
-        kept = set(self.steps()[-KEPT:])
+        latest = set(self.steps()[-KEEP_LAST:])
         for path in sorted(self.folder.iterdir()):
             match = re.fullmatch(r"\.?checkpoint-(\d{8,})\.(json|safetensors)(\..*\.part)?", path.name)
-            if match and (int(match[1]) not in kept or match[3]):
+            if match and (int(match[1]) not in latest or match[3]):
                 path.unlink(missing_ok=True)
 
 

@@ -17,9 +17,9 @@ def choose_device(wanted: str = "auto") -> torch.device:
     if wanted == "auto":
         return torch.device(next(name for name in ("cuda", "mps", "cpu") if there[name]))
     kind, _, number = wanted.partition(":")
-    known = ", ".join(name for name, is_there in there.items() if is_there)
+    available = ", ".join(name for name, is_there in there.items() if is_there)
     if not there.get(kind) or (number and not number.isdigit()):
-        raise InvalidSettingError(f"device '{wanted}' is not available here. Available: auto, {known}.")
+        raise InvalidSettingError(f"device '{wanted}' is not available here. Available: auto, {available}.")
     if kind == "cuda" and number and int(number) >= torch.cuda.device_count():
         raise InvalidSettingError(
             f"device '{wanted}' does not exist; this machine has {torch.cuda.device_count()} GPUs."

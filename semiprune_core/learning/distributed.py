@@ -61,9 +61,9 @@ class World:
         """What the first process says, on all of them."""
         if self.size == 1:
             return flag
-        said = torch.tensor([int(flag)], device=device)
-        dist.broadcast(said, src=0)
-        return bool(said.item())
+        answer = torch.tensor([int(flag)], device=device)
+        dist.broadcast(answer, src=0)
+        return bool(answer.item())
 
     def share_buffers(self, net: nn.Module) -> None:
         """Give every process the first one's running statistics, so that all of them answer alike."""

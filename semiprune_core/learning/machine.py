@@ -71,11 +71,11 @@ def look() -> Machine:
         done = subprocess.run(
             command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
         )
-        found = json.loads(done.stdout.splitlines()[-1])
+        report = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
         return _without_torch(f"torch could not be tried out ({type(error).__name__}). {REMEDY}")
-    devices = tuple(Device(**values) for values in found.pop("devices"))
-    return Machine(devices=devices, nets=tuple(NetFacts(**values) for values in found.pop("nets")), **found)
+    devices = tuple(Device(**values) for values in report.pop("devices"))
+    return Machine(devices=devices, nets=tuple(NetFacts(**values) for values in report.pop("nets")), **report)
 
 
 def places(device: str, nproc: int = 1) -> str:
@@ -85,11 +85,11 @@ def places(device: str, nproc: int = 1) -> str:
     here = look()
     if device == "auto":
         device = here.devices[0].name if here.devices else "cpu"
-    known = [one.name for one in here.devices]
-    if device == "cuda" and "cuda:0" in known:
+    names = [place.name for place in here.devices]
+    if device == "cuda" and "cuda:0" in names:
         device = "cuda:0"
-    if device not in known:
-        raise InvalidSettingError(f"device '{device}' is not available here. Available: auto, {', '.join(known)}.")
+    if device not in names:
+        raise InvalidSettingError(f"device '{device}' is not available here. Available: auto, {', '.join(names)}.")
     if nproc > 1 and device.startswith("cuda"):
         if nproc > here.n_gpus:
             raise InvalidSettingError(f"nproc {nproc} needs as many GPUs; this machine has {here.n_gpus}.")

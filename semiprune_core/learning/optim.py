@@ -63,12 +63,12 @@ class MovingAverage:
 
 def momentum_tensors(net: nn.Module, optimizer: torch.optim.SGD) -> dict[str, Tensor]:
     """The optimizer's momentum by parameter name; empty before the first step."""
-    found = {}
+    momenta = {}
     for name, parameter in net.named_parameters():
         momentum = optimizer.state.get(parameter, {}).get("momentum_buffer")
         if momentum is not None:
-            found[name] = momentum
-    return found
+            momenta[name] = momentum
+    return momenta
 
 
 def restore_momentum(net: nn.Module, optimizer: torch.optim.SGD, saved: dict[str, Tensor]) -> None:

@@ -137,7 +137,7 @@ def measure(
         mine = truth == label
         per_class.append(wilson(int(right[mine].sum()), int(mine.sum())) if mine.sum() >= PER_CLASS else None)
     bins = reliability(right, confidence, n_bins)
-    ece = sum(one.n * abs(one.confidence - one.accuracy) for one in bins) / len(truth)
+    ece = sum(bar.n * abs(bar.confidence - bar.accuracy) for bar in bins) / len(truth)
     return Quality(wilson(int(right.sum()), len(right)), tuple(per_class), float(ece), bins, measured_on)
 
 
@@ -145,11 +145,11 @@ def reliability(right: np.ndarray, confidence: FloatArray, n_bins: int = 10) -> 
     """Equal-width bins of confidence, empty ones left out."""
     edges = np.linspace(0, 1, n_bins + 1)
     place = np.clip(np.digitize(confidence, edges) - 1, 0, n_bins - 1)
-    found = []
+    bins = []
     for number in range(n_bins):
         mine = place == number
         if mine.any():
-            found.append(
+            bins.append(
                 Bin(
                     float(edges[number]),
                     float(edges[number + 1]),
@@ -158,4 +158,4 @@ def reliability(right: np.ndarray, confidence: FloatArray, n_bins: int = 10) -> 
                     float(right[mine].mean()),
                 )
             )
-    return tuple(found)
+    return tuple(bins)

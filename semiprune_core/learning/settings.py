@@ -127,8 +127,8 @@ class SupervisedSettings(TrainingSettings):
 
     def to_json(self) -> dict[str, Any]:
         """Without ``halve`` where it is on, as before there was such a setting: results are found by a hash of this."""
-        said = super().to_json()
-        return {name: value for name, value in said.items() if name != "halve" or not value}
+        values = super().to_json()
+        return {name: value for name, value in values.items() if name != "halve" or not value}
 
     def for_coreset(self, pruning_ratio: float) -> SupervisedSettings:
         """The settings for a coreset: the batch is halved from ratio 0.8 on and again from 0.9 on (the paper's

@@ -80,15 +80,15 @@ def title_of(name: str) -> str:
 def help_for(cls: type[Settings], algorithm: str | None = None) -> dict[str, SettingHelp]:
     """The settings of ``cls`` by name, in their order; ``algorithm`` where they are an algorithm's own."""
     words = _words(cls)
-    found = {}
+    help_by_name = {}
     for field in dataclasses.fields(cls):
         default = field.default if field.default is not dataclasses.MISSING else None
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         about = OWN.get((algorithm or "", field.name)) or words.get(field.name) or ABOUT.get(field.name, "")
         choices = CHOICES.get(field.name, ())
-        found[field.name] = SettingHelp(field.name, title_of(field.name), about, type(default), default, choices)
-    return found
+        help_by_name[field.name] = SettingHelp(field.name, title_of(field.name), about, type(default), default, choices)
+    return help_by_name
 
 
 def ssl_help() -> dict[str, SettingHelp]:
@@ -104,13 +104,13 @@ def ssl_help_by_group() -> dict[str, list[SettingHelp]]:
     everything = ssl_help()
     taken = {name for names in GROUPS.values() for name in names} | set(ELSEWHERE)
     groups = {title: [everything[name] for name in names if name in everything] for title, names in GROUPS.items()}
-    groups[UNLABELED_GROUP] = [one for name, one in everything.items() if name not in taken]
+    groups[UNLABELED_GROUP] = [setting for name, setting in everything.items() if name not in taken]
     return groups
 
 
 def _words(cls: type) -> dict[str, str]:
     """The strings below the fields of a class and its bases."""
-    found: dict[str, str] = {}
+    words: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if not dataclasses.is_dataclass(base):
             continue
@@ -119,5 +119,5 @@ def _words(cls: type) -> dict[str, str]:
         for field, after in zip(body.body, body.body[1:]):
             is_field = isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
             if is_field and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                found[field.target.id] = str(after.value.value)
-    return found
+                words[field.target.id] = str(after.value.value)
+    return words

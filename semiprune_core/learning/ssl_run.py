@@ -186,10 +186,10 @@ class SSLRun:
         self.algorithm = settings.make_algorithm()
         self.trainer = Trainer(settings, images, n_classes=n_classes, seed=seed, world=world)
         self.average = MovingAverage(self.trainer.net, settings.ema_decay)
-        known = torch.from_numpy(labels[train].astype(np.int64)).to(images.device)
+        train_labels = torch.from_numpy(labels[train].astype(np.int64)).to(images.device)
         self.state = {
-            **self.algorithm.begin(known, len(images), n_classes),
-            **begin_alignment(settings.distribution_alignment, known, n_classes),
+            **self.algorithm.begin(train_labels, len(images), n_classes),
+            **begin_alignment(settings.distribution_alignment, train_labels, n_classes),
         }
         self.step, self.history = 0, []
         self.sums: dict[str, Tensor] = {}
@@ -282,15 +282,15 @@ class SSLRun:
         log: dict[str, Tensor] = {}
         for number, mine in enumerate(parts):
             weight = (mine.stop - mine.start) * self.world.size / s.batch_size
-            known = self.images.take(labeled_idx[mine])
-            inputs = self.images.normalise(augment.weak(known, labeled_draw.part(mine)))
-            n_known = len(inputs)
+            pixels = self.images.take(labeled_idx[mine])
+            inputs = self.images.normalise(augment.weak(pixels, labeled_draw.part(mine)))
+            n_labeled = len(inputs)
             if views is not None:
                 inputs = torch.cat([inputs, views[number]])
             with self.trainer.part_of_step(last=number == len(parts) - 1):
                 logits = self.trainer.shared(inputs)
             part = None if targets is None else targets.part(self._unlabeled(mine))
-            step = algorithm.step(logits[:n_known], labels[mine], logits[n_known:], part)
+            step = algorithm.step(logits[:n_labeled], labels[mine], logits[n_labeled:], part)
             self.trainer.backward(step.loss, weight)
             for name, value in {"loss": step.loss.detach(), **step.log}.items():
                 log[name] = log.get(name, torch.zeros_like(value)) + value * weight
@@ -343,10 +343,10 @@ class SSLRun:
         entry["class_counts"] = self.counts.tolist()
         self._settle()
         truth = {"held_out": (self.held, self.labels[self.held]), "reference": (self.reference_idx, self.reference)}
-        for name, (idx, known) in truth.items():
+        for name, (idx, true_labels) in truth.items():
             if len(idx):
-                found = predict(self.average.net, self.images, idx, precision=self.trainer.precision, world=self.world)
-                share = quality.wilson(int((found.labels == known).sum()), len(known))
+                answer = predict(self.average.net, self.images, idx, precision=self.trainer.precision, world=self.world)
+                share = quality.wilson(int((answer.labels == true_labels).sum()), len(true_labels))
                 entry[f"{name}_accuracy"] = round(share.value, 6)
                 entry[f"{name}_interval"] = [round(share.low, 6), round(share.high, 6)]
         self.sums, self.counts = {}, np.zeros_like(self.counts)
@@ -416,11 +416,11 @@ def _conclude(
         answers = Predictions(mean.argmax(1), mean.max(1), two[:, 1] - two[:, 0])
     features = publish()
     measured = rounds if settings.cross_fit > 1 else rounds[:1]
-    held = np.concatenate([one.held for one in measured])
-    found = quality.measure(
-        np.concatenate([one.on_held.labels for one in measured]),
+    held = np.concatenate([trained.held for trained in measured])
+    measured_quality = quality.measure(
+        np.concatenate([trained.on_held.labels for trained in measured]),
         labels[held],
-        np.concatenate([one.on_held.confidence for one in measured]),
+        np.concatenate([trained.on_held.confidence for trained in measured]),
         n_classes=n_classes,
         measured_on=_in_words(settings, len(held), refitted=len(rounds) > 1),
     )
@@ -435,9 +435,9 @@ def _conclude(
         human_mask=human_mask,
         held_out_mask=held_mask,
         features=features,
-        quality=found,
-        history=[{**entry, "round": number + 1} for number, one in enumerate(rounds) for entry in one.history],
-        notes=tuple(note for one in rounds for note in one.notes),
+        quality=measured_quality,
+        history=[{**entry, "round": number + 1} for number, trained in enumerate(rounds) for entry in trained.history],
+        notes=tuple(note for trained in rounds for note in trained.notes),
         net=last.net,
     )
 

@@ -241,7 +241,7 @@ class SupervisedRun:
         rng = sampling.torch_rng(self.seed, sampling.VIEWS, self.step)
         draw = augment.draw_weak(n, pad=round(s.shift * self.images.size), flip=s.flip, generator=rng)
         mine = cut(cut(slice(0, n), self.world.size)[self.world.rank], self.trainer.micro_batches)
-        found = []
+        parts = []
         for number, part in enumerate(mine):
             inputs = self.images.normalise(augment.weak(self.images.take(idx[part]), draw.part(part)))
             labels = self.labels[torch.from_numpy(idx[part])].to(self.images.device)
@@ -249,8 +249,8 @@ class SupervisedRun:
                 logits = self.trainer.shared(inputs)
             losses = F.cross_entropy(logits, labels, reduction="none")
             self.trainer.backward(losses.sum(), self.world.size / n)  # DDP averages over the processes
-            found.append(torch.stack([*columns(logits.detach(), labels).values(), losses.detach()]))
-        return torch.cat(found, dim=1)
+            parts.append(torch.stack([*columns(logits.detach(), labels).values(), losses.detach()]))
+        return torch.cat(parts, dim=1)
 
     def _end_epoch(self, epoch: int) -> dict[str, Any]:
         rows = dict(zip((*COLUMNS, "loss"), self.world.add_up(self.rows).numpy()))
@@ -278,8 +278,8 @@ class SupervisedRun:
     def _tested(self) -> quality.Share:
         assert self.test is not None
         images, labels, _ = self.test
-        found = predict(self.trainer.net, images, precision=self.trainer.precision, world=self.world)
-        return quality.wilson(int((found.labels == labels).sum()), len(labels))
+        answers = predict(self.trainer.net, images, precision=self.trainer.precision, world=self.world)
+        return quality.wilson(int((answers.labels == labels).sum()), len(labels))
 
     def _save(self) -> None:
         if self.checkpoints is not None:

@@ -66,27 +66,27 @@ class Stability:
 def seed_twins(run: PseudoRun, others: Sequence[PseudoRun]) -> list[PseudoRun]:
     """The runs on the same pool and labels with the same settings and another seed."""
 
-    def told(one: PseudoRun) -> tuple[object, ...]:
-        settings = {name: value for name, value in one.artifact.settings.items() if name != "seed"}
-        return settings, dict(one.artifact.inputs)
+    def recipe(other: PseudoRun) -> tuple[object, ...]:
+        settings = {name: value for name, value in other.artifact.settings.items() if name != "seed"}
+        return settings, dict(other.artifact.inputs)
 
-    def seed(one: PseudoRun) -> object:
-        return one.artifact.manifest["seed"]
+    def seed(other: PseudoRun) -> object:
+        return other.artifact.manifest["seed"]
 
-    return [one for one in others if told(one) == told(run) and seed(one) != seed(run)]
+    return [other for other in others if recipe(other) == recipe(run) and seed(other) != seed(run)]
 
 
 def stability_of(project: Project, run: PseudoRun, others: Sequence[PseudoRun]) -> Stability:
     """What is known about seeds: from the run's twins, and from the newest scores that stand on it."""
-    scores = [one for one in project.artifacts("scores") if one.inputs.get("pseudo") == run.artifact.hash]
+    scores = [scored for scored in project.artifacts("scores") if scored.inputs.get("pseudo") == run.artifact.hash]
     ranks = scores[-1].facts.get("stability") if scores else None
     return Stability(tuple(agreement(run, twin) for twin in seed_twins(run, others)), ranks)
 
 
 def judge(report: Report, stability: Stability | None = None) -> Trust:
     """May one prune with these pseudo-labels?"""
-    known = stability or Stability()
-    reasons = [*_accuracy(report), *_classes(report), *_calibration(report), *_agreement(known), *_ranks(known)]
+    stability = stability or Stability()
+    reasons = [*_accuracy(report), *_classes(report), *_calibration(report), *_agreement(stability), *_ranks(stability)]
     level = max((reason.level for reason in reasons), key=ORDER.index, default="green")
     worst = [reason.sentence for reason in reasons if reason.level == level]
     verdict = {
@@ -103,22 +103,22 @@ def _accuracy(report: Report) -> list[Reason]:
             Reason("amber", "No labels were held out, so nothing measures the pseudo-labels. Hold some out and train.")
         ]
     share = report.held_out.accuracy
-    said = f"Held-out accuracy is {share.value:.0%}, {share.low:.0%} to {share.high:.0%} with n = {share.n}"
+    words = f"Held-out accuracy is {share.value:.0%}, {share.low:.0%} to {share.high:.0%} with n = {share.n}"
     if share.low < RED_ACCURACY:
-        return [Reason("red", f"{said}: half of the labels or more may be wrong.")]
+        return [Reason("red", f"{words}: half of the labels or more may be wrong.")]
     if share.low < AMBER_ACCURACY:
-        return [Reason("amber", f"{said}: up to {1 - share.low:.0%} of the labels may be wrong.")]
-    return [Reason("green", f"{said}.")]
+        return [Reason("amber", f"{words}: up to {1 - share.low:.0%} of the labels may be wrong.")]
+    return [Reason("green", f"{words}.")]
 
 
 def _classes(report: Report) -> list[Reason]:
-    found = []
+    reasons = []
     if empty := [row.name for row in report.classes if row.verdict == "none"]:
-        found.append(Reason("red", f"{_named(empty)} got no pseudo-label at all and would be pruned away whole."))
+        reasons.append(Reason("red", f"{_named(empty)} got no pseudo-label at all and would be pruned away whole."))
     if thin := [row.name for row in report.classes if row.n_human < FEW_LABELS]:
-        found.append(Reason("amber", f"{_named(thin)} has fewer than {FEW_LABELS} human labels. Label more of it."))
+        reasons.append(Reason("amber", f"{_named(thin)} has fewer than {FEW_LABELS} human labels. Label more of it."))
     odd = {word: [row.name for row in report.classes if row.verdict == word] for word in ("too many", "too few")}
-    found += [
+    reasons += [
         Reason("amber", f"{_named(names)} got {word} images, more than chance explains.")
         for word, names in odd.items()
         if names
@@ -126,8 +126,8 @@ def _classes(report: Report) -> list[Reason]:
     if report.held_out is not None:
         shares = zip(report.class_names, report.held_out.per_class, strict=True)
         if weak := [name for name, share in shares if share is not None and share.high < RED_ACCURACY]:
-            found.append(Reason("amber", f"{_named(weak)} is wrong more often than right."))
-    return found or [Reason("green", "Every class has human labels and a plausible share of the pseudo-labels.")]
+            reasons.append(Reason("amber", f"{_named(weak)} is wrong more often than right."))
+    return reasons or [Reason("green", "Every class has human labels and a plausible share of the pseudo-labels.")]
 
 
 def _calibration(report: Report) -> list[Reason]:
@@ -144,25 +144,25 @@ def _agreement(stability: Stability) -> list[Reason]:
     if not stability.agreements:
         return [Reason("green", "No other seed was tried, so it is not known how much the labels depend on it.")]
     least = min(stability.agreements)
-    said = f"A run with another seed agrees on {least:.0%} of the images"
+    words = f"A run with another seed agrees on {least:.0%} of the images"
     if len(stability.agreements) > 1:
-        said = f"Runs with {len(stability.agreements)} other seeds agree on at least {least:.0%} of the images"
+        words = f"Runs with {len(stability.agreements)} other seeds agree on at least {least:.0%} of the images"
     if least < RED_AGREEMENT:
-        return [Reason("red", f"{said}: another seed would give another coreset.")]
+        return [Reason("red", f"{words}: another seed would give another coreset.")]
     if least < AMBER_AGREEMENT:
-        return [Reason("amber", f"{said}; what they disagree on can be reviewed first.")]
-    return [Reason("green", f"{said}.")]
+        return [Reason("amber", f"{words}; what they disagree on can be reviewed first.")]
+    return [Reason("green", f"{words}.")]
 
 
 def _ranks(stability: Stability) -> list[Reason]:
-    known = {title: stability.ranks[name] for name, title in RANKED.items() if name in (stability.ranks or {})}
-    if not known:
+    ranks = {title: stability.ranks[name] for name, title in RANKED.items() if name in (stability.ranks or {})}
+    if not ranks:
         return []
-    told = ", ".join(f"{title} {value:.2f}" for title, value in known.items())
-    if min(known.values()) < AMBER_RANKS:
-        words = "Scores depend on the seed of the dynamics run"
-        return [Reason("amber", f"{words} (rank correlation {told}). Average more runs on the Scores page.")]
-    return [Reason("green", f"Scores hardly depend on the seed of the dynamics run (rank correlation {told}).")]
+    listed = ", ".join(f"{title} {value:.2f}" for title, value in ranks.items())
+    if min(ranks.values()) < AMBER_RANKS:
+        sentence = "Scores depend on the seed of the dynamics run"
+        return [Reason("amber", f"{sentence} (rank correlation {listed}). Average more runs on the Scores page.")]
+    return [Reason("green", f"Scores hardly depend on the seed of the dynamics run (rank correlation {listed}).")]
 
 
 def _named(names: Sequence[str]) -> str:

@@ -40,7 +40,7 @@ class HeldOut:
     @property
     def gap(self) -> float:
         """Mean confidence minus accuracy: above 0 the model is surer than it may be."""
-        return sum(one.n * (one.confidence - one.accuracy) for one in self.bins) / max(1, sum(b.n for b in self.bins))
+        return sum(bar.n * (bar.confidence - bar.accuracy) for bar in self.bins) / max(1, sum(b.n for b in self.bins))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The form of ``semiprune quality --json``."""
-        held, known = self.held_out, self.reference
+        held, reference = self.held_out, self.reference
         return {
             "run": self.run.artifact.id,
             "subset": self.subset,
@@ -121,13 +121,13 @@ class Report:
                 },
             },
             "reference": None
-            if known is None
+            if reference is None
             else {
-                "accuracy": known.accuracy,
-                "balanced_accuracy": known.balanced_accuracy,
-                "nmi": known.nmi,
-                "ari": known.ari,
-                "n": known.n,
+                "accuracy": reference.accuracy,
+                "balanced_accuracy": reference.balanced_accuracy,
+                "nmi": reference.nmi,
+                "ari": reference.ari,
+                "n": reference.n,
             },
             "classes": [vars(row) for row in self.classes],
         }
@@ -269,20 +269,20 @@ def reference_labels_of(pool: Pool, run: PseudoRun) -> tuple[IntArray, tuple[str
 
 def tagged_subsets(pool: Pool) -> dict[str, BoolArray]:
     """Masks (N,) of the subsets worth a look of their own: corrupted or not, each corruption, each import."""
-    found: dict[str, BoolArray] = {}
+    masks: dict[str, BoolArray] = {}
     column = pool.column("corruption")
     corrupted = pc.is_valid(column).to_numpy(zero_copy_only=False)
     if corrupted.any():
-        found["Corrupted images"] = corrupted
-        found["Images as they came"] = ~corrupted
+        masks["Corrupted images"] = corrupted
+        masks["Images as they came"] = ~corrupted
         codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         for code, name in enumerate(column.dictionary.to_pylist()):
-            found[f"Corruption: {name.replace('_', ' ')}"] = codes == code
+            masks[f"Corruption: {name.replace('_', ' ')}"] = codes == code
     if len(pool.segments) > 1:
         owner = np.searchsorted(pool.starts, pool.rows, side="right") - 1
         for number, segment in enumerate(pool.segments):
-            found[f"Import: {segment.artifact.id}"] = owner == number
-    return {name: mask for name, mask in found.items() if mask.sum() >= SMALL_SUBSET}
+            masks[f"Import: {segment.artifact.id}"] = owner == number
+    return {name: mask for name, mask in masks.items() if mask.sum() >= SMALL_SUBSET}
 
 
 def is_blind(run: PseudoRun) -> bool:
@@ -324,8 +324,8 @@ def report(
     if subset is not None:
         subsets = tagged_subsets(pool)
         if subset not in subsets:
-            known = ", ".join(subsets) or "none"
-            raise InvalidDataError(f"There is no subset '{subset}' in this pool. Known: {known}.")
+            listed = ", ".join(subsets) or "none"
+            raise InvalidDataError(f"There is no subset '{subset}' in this pool. Known: {listed}.")
         mask = subsets[subset]
     labels = run.labels()
     predicted, confidence = np.asarray(run.predicted()), np.asarray(run.confidence())
@@ -369,20 +369,22 @@ def _held_out(
         return held_out_from_json(stored) if stored and subset is None else None
     truth, remark = held_out_truth(pool, run, uniform)
     use = (truth >= 0) & mask
-    found = measure(
+    measured = measure(
         predicted[use],
         truth[use],
         confidence[use],
         n_classes=len(run.class_names),
         measured_on=f"{int(use.sum())} human labels that the model never trained on.{remark}",
     )
-    return None if found is None else HeldOut(found.accuracy, found.per_class, found.ece, found.bins, found.measured_on)
+    if measured is None:
+        return None
+    return HeldOut(measured.accuracy, measured.per_class, measured.ece, measured.bins, measured.measured_on)
 
 
 def held_out_from_json(values: Mapping[str, Any]) -> HeldOut:
     """What a run wrote down about itself."""
-    shares = [None if one is None else Share(**one) for one in values["per_class"]]
-    bins = tuple(Bin(**one) for one in values["bins"])
+    shares = [None if entry is None else Share(**entry) for entry in values["per_class"]]
+    bins = tuple(Bin(**entry) for entry in values["bins"])
     return HeldOut(Share(**values["accuracy"]), tuple(shares), values["ece"], bins, values["measured_on"])
 
 
@@ -403,8 +405,8 @@ def confused(
     truth, names = reference_labels_of(pool, run)
     predicted = np.asarray(run.predicted())
     cell = (truth == names.index(true_name)) & (predicted == names.index(predicted_name)) & ~run.labels().human_mask
-    found = np.flatnonzero(cell if mask is None else cell & mask)
-    return found[np.argsort(np.asarray(run.confidence())[found], kind="stable")]
+    positions = np.flatnonzero(cell if mask is None else cell & mask)
+    return positions[np.argsort(np.asarray(run.confidence())[positions], kind="stable")]
 
 
 def rightness(pool: Pool, run: PseudoRun, human: IntArray | None = None) -> IntArray:
@@ -447,22 +449,25 @@ def agreement(first: PseudoRun, second: PseudoRun) -> float:
 def compare(pool: Pool, first: PseudoRun, second: PseudoRun, *, uniform: LabelsSnapshot | None = None) -> Comparison:
     n = min(len(on_run(pool, first)), len(on_run(pool, second)))
     names = (*first.class_names, *(name for name in second.class_names if name not in first.class_names))
-    one = np.asarray(first.predicted()[:n])
-    two = renamed(np.asarray(second.predicted()[:n]), second.class_names, names)
+    first_labels = np.asarray(first.predicted()[:n])
+    second_labels = renamed(np.asarray(second.predicted()[:n]), second.class_names, names)
     sure = np.maximum(np.asarray(first.confidence()[:n]), np.asarray(second.confidence()[:n]))
-    differ = np.flatnonzero(one != two)
+    differ = np.flatnonzero(first_labels != second_labels)
     common = np.zeros(n, dtype=bool)
     truth = np.full(n, UNLABELED)
     if is_blind(first) and is_blind(second):
         truth = held_out_truth(on_run(pool, first), first, uniform)[0][:n]
         common = (truth >= 0) & np.asarray(second.held_out_mask()[:n])
-    right_one, right_two = (one == truth)[common], (two == truth)[common]
-    counts = tuple((name, int((one == number).sum()), int((two == number).sum())) for number, name in enumerate(names))
+    first_right, second_right = (first_labels == truth)[common], (second_labels == truth)[common]
+    counts = tuple(
+        (name, int((first_labels == number).sum()), int((second_labels == number).sum()))
+        for number, name in enumerate(names)
+    )
     return Comparison(
         float(1 - len(differ) / n) if n else 1.0,
         differ[np.argsort(-sure[differ], kind="stable")],
         int(common.sum()),
-        int((right_one & ~right_two).sum()),
-        int((right_two & ~right_one).sum()),
+        int((first_right & ~second_right).sum()),
+        int((second_right & ~first_right).sum()),
         counts,
     )

@@ -90,9 +90,9 @@ def margins(run: PseudoRun) -> FloatArray | None:
     The model's own: its largest probability less its second largest. Runs from before that was kept have only their
     features, so there the distances to the classes' means stand in for it. The scales differ, the order is what counts.
     """
-    kept = run.margin()
-    if kept is not None:
-        return np.asarray(kept)
+    own = run.margin()
+    if own is not None:
+        return np.asarray(own)
     features = run.features()
     if features.ndim != 2 or not features.shape[1]:
         return None
@@ -114,32 +114,32 @@ def latest_score(project: Project, name: str, n: int) -> FloatArray | None:
 def signals(project: Project, run: PseudoRun, others: Sequence[PseudoRun] = ()) -> dict[str, FloatArray]:
     """Every signal at hand, (N,) each, 1 = most doubtful."""
     n, predicted = int(run.artifact.facts["n_images"]), np.asarray(run.predicted())
-    found = {"confidence": 1 - ranks(np.asarray(run.confidence()))}
+    by_name = {"confidence": 1 - ranks(np.asarray(run.confidence()))}
     margin = margins(run)
     if margin is not None:
-        found["margin"] = 1 - ranks(margin)
+        by_name["margin"] = 1 - ranks(margin)
     others = [other for other in others if len(other.predicted()) == n and other.artifact.id != run.artifact.id]
     if others:
         votes = [renamed(np.asarray(other.predicted()), other.class_names, run.class_names) for other in others]
-        found["disagreement"] = np.mean([vote != predicted for vote in votes], axis=0)
+        by_name["disagreement"] = np.mean([vote != predicted for vote in votes], axis=0)
     aum = latest_score(project, "aum", n)
     if aum is not None:
-        found["aum"] = 1 - ranks(aum)
-    return found
+        by_name["aum"] = 1 - ranks(aum)
+    return by_name
 
 
 def doubt(
-    found: Mapping[str, FloatArray], *, use: Collection[str] | None = None, leave_out: IntArray | None = None
+    signals: Mapping[str, FloatArray], *, use: Collection[str] | None = None, leave_out: IntArray | None = None
 ) -> Doubt:
     """Order images by the mean of the signals named in ``use`` (all by default), without positions ``leave_out``."""
-    names = list(found) if use is None else [name for name in found if name in use]
+    names = list(signals) if use is None else [name for name in signals if name in use]
     if not names:
-        raise InvalidDataError(f"Choose at least one signal of doubt. There are: {', '.join(found)}.")
-    score = np.mean([found[name] for name in names], axis=0)
+        raise InvalidDataError(f"Choose at least one signal of doubt. There are: {', '.join(signals)}.")
+    score = np.mean([signals[name] for name in names], axis=0)
     order = np.argsort(-score, kind="stable")
     if leave_out is not None and len(leave_out):
         order = order[~np.isin(order, leave_out)]
-    return Doubt(order, score, {name: found[name] for name in names})
+    return Doubt(order, score, {name: signals[name] for name in names})
 
 
 def human_labels(pool: Pool, run: PseudoRun, store: LabelStore) -> IntArray:
@@ -179,12 +179,12 @@ class CoresetLabels:
 
 def coreset_labels(pool: Pool, run: CoresetRun, store: LabelStore) -> CoresetLabels:
     """How many labels of a coreset people have given so far."""
-    kept = run.coreset().indices
+    indices = run.coreset().indices
     labels, _ = store.snapshot().on_pool(pool.ids, pool.duplicate_of)
-    is_human = labels[kept] != UNLABELED
-    skipped = [one.image_id for one in store.held() if one.round == REVIEW_ROUND and one.action == "skip"]
-    is_skipped = np.isin(pool.ids[kept], np.array(skipped, dtype=np.uint64)) & ~is_human
-    return CoresetLabels(len(kept), int(is_human.sum()), int(is_skipped.sum()))
+    is_human = labels[indices] != UNLABELED
+    skipped = [event.image_id for event in store.held() if event.round == REVIEW_ROUND and event.action == "skip"]
+    is_skipped = np.isin(pool.ids[indices], np.array(skipped, dtype=np.uint64)) & ~is_human
+    return CoresetLabels(len(indices), int(is_human.sum()), int(is_skipped.sum()))
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------
@@ -192,9 +192,9 @@ def coreset_labels(pool: Pool, run: CoresetRun, store: LabelStore) -> CoresetLab
 
 def class_id_of(store: LabelStore, name: str) -> int:
     """The store's number of a class; a class it does not have is refused."""
-    for one in store.classes.all():
-        if one.name == name and one.merged_into is None:
-            return one.class_id
+    for entry in store.classes.all():
+        if entry.name == name and entry.merged_into is None:
+            return entry.class_id
     raise UnknownNameError(f"There is no class '{name}' in this project. Add it on the Label page.", code="NO_CLASS")
 
 
@@ -247,7 +247,7 @@ def add_to_next_draw(store: LabelStore, pool: Pool, positions: IntArray, *, anno
     """Record a drawing of these images (not uniform) for the Label page; those drawn before are left out."""
     first = pool.duplicate_of[positions]
     chosen = np.unique(first)
-    drawn = np.concatenate([one.ids for one in store.drawings.all()] or [np.empty(0, np.uint64)])
+    drawn = np.concatenate([drawing.ids for drawing in store.drawings.all()] or [np.empty(0, np.uint64)])
     chosen = chosen[~np.isin(pool.ids[chosen], drawn)]
     if not len(chosen):
         raise InvalidDataError("Every one of these images is drawn already. Label them on the Label page.")

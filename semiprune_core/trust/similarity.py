@@ -31,17 +31,17 @@ def draw_evidence(project: Project, pool: Pool, method: str) -> dict[str, FloatA
     if not needs:
         return {}
     run = current_model(project, pool)
-    found: dict[str, FloatArray] = {}
+    evidence: dict[str, FloatArray] = {}
     if "confidence" in needs:
         if run is None:
             raise MissingStepError(
                 f"Drawing by '{method}' needs a model trained on this pool as it is now. Train one first, "
                 "or draw uniformly."
             )
-        found["confidence"] = np.asarray(run.confidence(), np.float32)
+        evidence["confidence"] = np.asarray(run.confidence(), np.float32)
     if "features" in needs:
-        found["features"] = pixel_features(pool.images()) if run is None else np.asarray(run.features(), np.float32)
-    return found
+        evidence["features"] = pixel_features(pool.images()) if run is None else np.asarray(run.features(), np.float32)
+    return evidence
 
 
 def similarity_features(project: Project, everything: Pool, ids: np.ndarray) -> FloatArray:

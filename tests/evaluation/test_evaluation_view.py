@@ -248,7 +248,7 @@ def test_ratios_that_differ_by_rounding_are_one():
 
 
 def test_an_accuracy_of_zero_on_the_full_data_gives_no_share():
-    assert semi([("full", 0.0, 0, 0.0), ("random", 0.5, 0, 0.1)]).cell("random", 0.5).kept is None
+    assert semi([("full", 0.0, 0, 0.0), ("random", 0.5, 0, 0.1)]).cell("random", 0.5).share_of_full is None
 
 
 def test_the_summary_has_a_row_for_each_cell_and_says_what_it_does_not_know():

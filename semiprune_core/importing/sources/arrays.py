@@ -191,8 +191,8 @@ def unpack_columns(path: Path, scratch: Path) -> dict[str, np.ndarray]:
         if key in KNOWN:
             columns[key] = _unpacked(path, member, scratch / f"{key}.npy")
     if "images" not in columns:
-        found = ", ".join(shown(member.name) for member in list(ziplist.members(path, directory))[:8]) or "nothing"
-        raise _bad(path.name, f"it holds no array named images (found: {found})", "NPZ_NO_IMAGES")
+        members = ", ".join(shown(member.name) for member in list(ziplist.members(path, directory))[:8]) or "nothing"
+        raise _bad(path.name, f"it holds no array named images (found: {members})", "NPZ_NO_IMAGES")
     return columns
 
 

@@ -55,8 +55,8 @@ class FolderSource:
     def _children(self, folder: str) -> list[tuple[str, bool]]:
         """What of a folder is to be visited and whether it is a folder itself, last name first."""
         try:
-            with os.scandir(os.path.join(self.root, folder)) as found:
-                listed = [(entry.name, _kind(entry)) for entry in found]
+            with os.scandir(os.path.join(self.root, folder)) as entries:
+                listed = [(entry.name, _kind(entry)) for entry in entries]
         except OSError as error:
             self._note(
                 folder or ".",
@@ -155,16 +155,16 @@ def guarded_folder(location: str, guard: PathGuard) -> Path:
 def _subfolders(folder: Path) -> list[str]:
     """Visible sub-folders; none where the folder cannot be read, which the listing itself reports."""
     try:
-        with os.scandir(folder) as found:
-            return sorted(e.name for e in found if e.is_dir(follow_symlinks=False) and not layout.is_hidden(e.name))
+        with os.scandir(folder) as entries:
+            return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and not layout.is_hidden(e.name))
     except OSError:
         return []
 
 
 def _only_subfolder(folder: Path) -> Path | None:
     """The one sub-folder of a folder that holds nothing else, unless its name is a split."""
-    with os.scandir(folder) as found:
-        visible = [entry for entry in found if not layout.is_hidden(entry.name)]
+    with os.scandir(folder) as entries:
+        visible = [entry for entry in entries if not layout.is_hidden(entry.name)]
     if len(visible) != 1 or not visible[0].is_dir(follow_symlinks=False):
         return None
     name = visible[0].name

@@ -103,11 +103,11 @@ def find_directory(path: Path) -> Directory:
         file.seek(max(0, locator_at))
         locator = file.read(LOCATOR64.size) if locator_at >= 0 else b""
         if locator.startswith(b"PK\6\7"):
-            found = _zip64(path, file, locator, locator_at)
-            for short, full, most in zip((count, length, offset), found[:3], (FULL16, FULL32, FULL32), strict=True):
+            totals = _zip64(path, file, locator, locator_at)
+            for short, full, most in zip((count, length, offset), totals[:3], (FULL16, FULL32, FULL32), strict=True):
                 if short not in (full, most):
                     raise corrupt(path, "its two end records contradict each other")
-            count, length, offset, begin = found
+            count, length, offset, begin = totals
         elif FULL16 in (count,) or FULL32 in (length, offset):
             raise corrupt(path, "its ZIP64 record is missing")
     if offset + length != begin:

@@ -31,6 +31,6 @@ class PseudoLabel(FixMatch):
         check_range("ramp", self.ramp, low=0, high=1)
 
     def targets(self, probs: Tensor, idx: Tensor, state: State, *, done: float) -> tuple[Targets, State]:
-        found, state = super().targets(probs, idx, state, done=done)
+        targets, state = super().targets(probs, idx, state, done=done)
         grown = min(1.0, done / self.ramp) if self.ramp else 1.0
-        return Targets(found.labels, found.weights * grown), state
+        return Targets(targets.labels, targets.weights * grown), state
