@@ -61,7 +61,10 @@ def delete_project(workspace: Workspace, name: str) -> None:
     """
     project = workspace.project(name)
     if any(job.status().state not in states.OVER for job in list_jobs(project)):
-        raise WorkspaceError(f"A job of '{name}' is under way. Stop it first, then delete.", code="PROJECT_BUSY")
+        raise WorkspaceError(
+            f"A job of '{name}' is still running or waiting. Stop it first.",
+            code="PROJECT_BUSY",
+        )
     forget_project(project)
     trash = workspace.root / f".deleted-{name}-{secrets.token_hex(4)}"
     os.rename(project.folder, trash)

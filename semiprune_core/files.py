@@ -41,7 +41,7 @@ def named_disk_errors(path: Path) -> Iterator[None]:
             free = shutil.disk_usage(_existing_parent(path)).free
             raise DiskFullError(
                 f"The disk is full: {path} could not be written ({free / 1e6:.0f} MB free). "
-                "Free some space and try again; nothing was half written."
+                "Free some space and try again; no partial file was left."
             ) from error
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             raise WorkspaceError(

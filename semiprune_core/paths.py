@@ -52,12 +52,12 @@ class PathGuard:
         """Refuse what cannot be a local path by its letters alone: addresses of other machines, NUL characters."""
         if URL.match(text):
             raise UnsafePathError(
-                f"{shown(text)} is an address, not a local path. SemiPrune Studio fetches nothing: "
-                "copy the files here and name their folder.",
+                f"{shown(text)} is an address, not a local path. SemiPrune Studio downloads nothing: "
+                "copy the files to this machine and give their folder.",
                 code="URL_NOT_SUPPORTED",
             )
         if "\0" in text:
-            raise UnsafePathError(f"{shown(text)} holds a NUL character and cannot be a path.")
+            raise UnsafePathError(f"{shown(text)} contains a NUL character and cannot be a path.")
 
 
 def is_inside(path: Path, root: Path) -> bool:
@@ -84,7 +84,7 @@ def normal_relative(text: str) -> str:
     path = unicodedata.normalize("NFC", text).replace("\\", "/")
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or re.match(r"^[A-Za-z]:", path) or "\0" in path:
-        raise UnsafePathError(f"{shown(text)} is not a path inside its source (it climbs out or is absolute).")
+        raise UnsafePathError(f"{shown(text)} is not a path inside its source (it leads outside or is absolute).")
     return "/".join(part for part in parts if part != ".")
 
 

@@ -56,7 +56,7 @@ class PseudoLabels:
     def __post_init__(self) -> None:
         _same_length(labels=self.labels, confidence=self.confidence, human_mask=self.human_mask)
         if len(self.labels) and not (self.labels.min() >= 0 and self.labels.max() < len(self.class_names)):
-            raise InvalidDataError(f"Pseudo-labels must lie in 0..{len(self.class_names) - 1}; one does not.")
+            raise InvalidDataError(f"Pseudo-labels must lie in 0..{len(self.class_names) - 1}; at least one does not.")
         check_finite("confidence", self.confidence)
 
     def __len__(self) -> int:
@@ -140,9 +140,9 @@ class Coreset:
 
     def __post_init__(self) -> None:
         if len(self.indices) and not (self.indices.min() >= 0 and self.indices.max() < self.n_pool):
-            raise InvalidDataError(f"A coreset of {self.n_pool} images names a position outside of it.")
+            raise InvalidDataError(f"A coreset of a pool of {self.n_pool} images holds a position outside the pool.")
         if np.count_nonzero(self.mask) != len(self.indices):  # np.unique takes 0.2 s for 400,000 of them
-            raise InvalidDataError("A coreset names each image once; this one names some twice.")
+            raise InvalidDataError("A coreset lists each image once; this one lists some twice.")
 
     @property
     def mask(self) -> BoolArray:
@@ -155,4 +155,4 @@ class Coreset:
 def _same_length(**arrays: np.ndarray) -> None:
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
-        raise InvalidDataError(f"Arrays of one record must have one length, got {lengths}.")
+        raise InvalidDataError(f"Arrays of one record must have the same length, got {lengths}.")

@@ -26,15 +26,15 @@ class Step:
 
 
 STEPS: tuple[Step, ...] = (
-    Step("pool", "Pool", "Import the images, see what is in them.", "pool", None),
+    Step("pool", "Pool", "Import the images and see what is in them.", "pool", None),
     Step("label", "Label", "Draw a random share of the pool and label it.", None, "pool"),
     Step("train", "Train", "Learn from the labels and the unlabeled rest.", "pseudo", "label"),
     Step("pseudo", "Pseudo-labels", "See how far the model's labels can be trusted.", None, "train"),
     Step("map", "Map", "See the pool as a map of look-alikes.", "map", "pool"),
     Step("scores", "Scores", "Train once more and score every image by how hard it is.", "scores", "train"),
     Step("select", "Select", "Choose how much to prune, and how.", "coreset", "scores"),
-    Step("evaluate", "Evaluate", "Test coresets against random and other methods.", "evaluation", "scores"),
-    Step("export", "Export", "Hand the coreset over, with its proof.", None, "select"),
+    Step("evaluate", "Evaluate", "Compare coresets with random selection and other methods.", "evaluation", "scores"),
+    Step("export", "Export", "Export the coreset together with its proof.", None, "select"),
 )
 BY_KEY = {step.key: step for step in STEPS}
 

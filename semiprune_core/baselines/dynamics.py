@@ -77,7 +77,7 @@ def dynamics_on(
         return stored
     places = np.flatnonzero(labels >= 0)
     if len(np.unique(labels[places])) < 2:
-        raise InvalidDataError("All images have one and the same label here, so there is nothing to learn from them.")
+        raise InvalidDataError("All images have the same label, so there is nothing to learn.")
 
     from semiprune_core.learning.device import choose_device
     from semiprune_core.learning.images import Images

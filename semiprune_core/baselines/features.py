@@ -81,8 +81,8 @@ def _joined(request: EvidenceRequest, settings: EncoderSettings) -> EvidenceRun:
     weights = settings.weights.split(JOIN) if settings.weights else [""] * len(names)
     if len(weights) != len(names):
         raise InvalidSettingError(
-            f"There are {len(weights)} weights for the {len(names)} encoders {settings.encoder}. Give them in the same "
-            f"order with {JOIN} between them, and nothing for an encoder that has its own."
+            f"There are {len(weights)} weight files for the {len(names)} encoders {settings.encoder}. Give them in the "
+            f"same order, separated by {JOIN}, and leave the place of an encoder with its own weights empty."
         )
     parts = [pool_features(request, settings.replace(encoder=name, weights=file)) for name, file in zip(names, weights)]
     identity = {"provider": PROVIDER, "features": "joined", "encoder": chosen_encoder(settings)}
@@ -112,8 +112,8 @@ def _find_or_write(
     values = checked(features, len(pool))
     if len(values) != len(pool):
         raise InvalidDataError(
-            f"There are features of {len(values):,} of {len(pool):,} images: the pool has grown since. Train again, or "
-            "choose another encoder."
+            f"There are features for {len(values):,} of {len(pool):,} images: the pool has grown since. Train again, "
+            "or choose another encoder."
         )
     with project.draft("evidence", settings=identity, inputs=inputs) as draft:
         np.save(draft.path("features.npy"), np.asarray(values, dtype=np.float16), allow_pickle=False)

@@ -80,7 +80,7 @@ def n_classes_of(request: EvidenceRequest, pool: Pool, n_clusters: int = 0) -> i
     n_classes = n_clusters or len(request.snapshot().class_names) or len(pool.class_names)
     if n_classes < 2:
         raise MissingStepError(
-            "It is not known how many classes there are. Add the classes on the Label page, or give n_clusters."
+            "The number of classes is unknown. Add the classes on the Label page, or set n_clusters."
         )
     return n_classes
 
@@ -160,8 +160,8 @@ def reference_scores(request: EvidenceRequest) -> EvidenceRun:
     n_known = int((labels >= 0).sum())
     if n_known < len(pool) or len(pool.class_names) < 2:
         raise MissingStepError(
-            f"This method learns from reference labels, and {n_known:,} of {len(pool):,} images came with one. "
-            "Import the pool with a label for every image, or choose a method that needs fewer."
+            f"This method learns from reference labels, but only {n_known:,} of {len(pool):,} images have one. "
+            "Import the pool with a label for every image, or choose a method that needs none."
         )
     return scores_on(
         request,
@@ -234,7 +234,7 @@ def clustered_scores(
     )
 
 
-@provide("cluster_scores", title="Scores on clusters", about="Deep clustering of features, then a dynamics run on it.")
+@provide("cluster_scores", title="Scores on clusters", about="Deep clustering of features, then a dynamics run.")
 def cluster_scores(request: EvidenceRequest) -> EvidenceRun:
     settings = own_settings(ClusterSettings, request.settings)
     features = pool_features(request, settings)
@@ -243,8 +243,8 @@ def cluster_scores(request: EvidenceRequest) -> EvidenceRun:
 
 @provide(
     "self_cluster_scores",
-    title="Scores on clusters of an own encoder",
-    about="An encoder learned on the pool without labels, deep clustering on it, then a dynamics run.",
+    title="Scores on clusters of its own encoder",
+    about="An encoder trained on the pool without labels, deep clustering of its features, then a dynamics run.",
 )
 def self_cluster_scores(request: EvidenceRequest) -> EvidenceRun:
     settings = own_settings(SelfClusterSettings, request.settings)
@@ -270,7 +270,7 @@ def self_features(request: EvidenceRequest, settings: SelfClusterSettings) -> Ev
             device=request.device,
             folder=folder,
         )
-        check_finite(values, "The encoder diverged: lower lr of swav.")
+        check_finite(values, "The encoder's training diverged: lower lr of swav.")
     with project.draft("evidence", settings=identity, inputs=inputs, seed=request.seed) as draft:
         np.save(draft.path("features.npy"), values, allow_pickle=False)
         draft.device = request.device
@@ -335,7 +335,7 @@ def _stretched_epochs(run: EvidenceRun, n_epochs: int) -> int:
     return min(run.n_epochs, round(usual * max(1.0, run.n_epochs / n_epochs)))
 
 
-@provide("knn_scores", title="Scores carried by neighbours", about="Scores of the labeled images, averaged for others.")
+@provide("knn_scores", title="Scores from neighbours", about="Scores of the labeled images, averaged over neighbours.")
 def knn_scores(request: EvidenceRequest) -> EvidenceRun:
     settings = own_settings(ExtrapolationSettings, request.settings)
 
@@ -349,7 +349,7 @@ def knn_scores(request: EvidenceRequest) -> EvidenceRun:
     return extrapolated(request, "knn_scores", settings, carry, {"n_neighbours": settings.n_neighbours})
 
 
-@provide("graph_scores", title="Scores carried by a graph network", about="A graph network learns the known scores.")
+@provide("graph_scores", title="Scores from a graph network", about="A graph network learns the known scores.")
 def graph_scores(request: EvidenceRequest) -> EvidenceRun:
     settings = own_settings(GraphSettings, request.settings)
 

@@ -300,7 +300,9 @@ def check_names(given: Mapping[str, Any]) -> None:
         if name not in allowed:
             close = difflib.get_close_matches(name, allowed, n=1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
-            raise InvalidSettingError(f"No evidence has a setting '{name}'.{hint} Known: {', '.join(sorted(allowed))}.")
+            raise InvalidSettingError(
+                f"There is no evidence setting '{name}'.{hint} Known: {', '.join(sorted(allowed))}."
+            )
 
 
 def score_changes(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def train_encoder(
     images = Images(pixels, choose_device(device))
     n, batch = len(images), min(settings.batch_size, len(images))
     if n < 4:
-        raise InvalidDataError(f"An encoder cannot be trained on {n} images.")
+        raise InvalidDataError(f"An encoder needs at least 4 images to train on; there are {n}.")
     weights_seed = int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0])
     net = build_net(settings.net, image_size=images.size, channels=images.channels, n_classes=2, seed=weights_seed)
     net = net.to(images.device, memory_format=torch.channels_last).train()

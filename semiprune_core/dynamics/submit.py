@@ -34,7 +34,7 @@ class DynamicsSettings(Settings):
     def check(self) -> None:
         check_range("epochs", self.supervised().epochs, low=FEWEST_EPOCHS)
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
-            raise InvalidSettingError(f"seeds must be one or more different numbers, got {list(self.seeds)}.")
+            raise InvalidSettingError(f"seeds must list one or more numbers, each once; got {list(self.seeds)}.")
 
     def supervised(self) -> SupervisedSettings:
         return supervised_preset(self.preset, **self.training)

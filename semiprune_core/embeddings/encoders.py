@@ -152,7 +152,7 @@ def _torchvision(name: str, *, fetch: bool) -> nn.Module:
     from torchvision import models
 
     if name not in models.list_models(models):
-        raise InvalidSettingError(f"torchvision has no classifier '{shown(name)}'. resnet18 and vit_b_16 are two.")
+        raise InvalidSettingError(f"torchvision has no classifier '{shown(name)}'. Try resnet18 or vit_b_16.")
     net = models.get_model(name, weights=None)
     if fetch:
         chosen = models.get_model_weights(name).DEFAULT
@@ -162,13 +162,13 @@ def _torchvision(name: str, *, fetch: bool) -> nn.Module:
         if hasattr(net, head):
             setattr(net, head, nn.Identity())
             return net
-    raise InvalidSettingError(f"It is not known where {shown(name)} keeps its last layer. Choose another encoder.")
+    raise InvalidSettingError(f"The last layer of {shown(name)} was not found. Choose another encoder.")
 
 
 def _timm(name: str, *, fetch: bool) -> nn.Module:
     if importlib.util.find_spec("timm") is None:
         raise InvalidSettingError(
-            f"timm is not installed here, and {shown(name)} is one of its nets. Install it (pip install timm), or "
+            f"{shown(name)} is a timm model, and timm is not installed here. Install it (pip install timm), or "
             f"choose torchvision:NAME or {PACKAGED}."
         )
     import timm
@@ -229,7 +229,7 @@ def _load(net: nn.Module, path: Any) -> None:
     if missing or wrong:
         first = (missing or wrong)[0]
         raise InvalidDataError(
-            f"{path.name} does not fit this encoder: {first} is missing or has another shape. Choose the net it is of."
+            f"{path.name} does not fit this encoder: {first} is missing or has another shape. Choose another one."
         )
     net.load_state_dict({key: state[key] for key in wanted if key in state}, strict=False)
 

@@ -39,7 +39,7 @@ class FeatureSettings(Settings):
         check_range("encoder_size", self.encoder_size, low=LEAST_SIDE, high=MOST_SIDE)
         if (self.features == "pretrained") != bool(self.encoder):
             raise InvalidSettingError(
-                "The features 'pretrained' go with the name of an encoder, such as torchvision:resnet18; others do not."
+                "The features 'pretrained' need an encoder's name, such as torchvision:resnet18; others take none."
             )
 
 
@@ -70,7 +70,7 @@ def from_dynamics(project: Project, settings: FeatureSettings, progress: Progres
         raise MissingStepError(f"Project '{project.name}' has no dynamics run yet. Start one on the Scores page.")
     values = TrajectoryRun(artifact).features()
     if values is None:
-        raise MissingStepError(f"{artifact.id} kept no features. Choose the SSL model's, or run the dynamics again.")
+        raise MissingStepError(f"{artifact.id} has no features. Choose the SSL model's, or repeat the dynamics run.")
     return Features(values, {"trajectory": artifact.hash})
 
 
@@ -130,7 +130,7 @@ def available_features(project: Project) -> dict[str, str]:
         artifact = project.latest(kind)
         problems[name] = "" if artifact is not None else words[kind]
         if artifact is not None and name == "dynamics" and TrajectoryRun(artifact).features() is None:
-            problems[name] = f"{artifact.id} kept no features, a new run on the Scores page will"
+            problems[name] = f"{artifact.id} has no features: repeat the dynamics run on the Scores page"
     return problems
 
 
@@ -140,8 +140,10 @@ def checked(features: Features, n_images: int) -> np.ndarray:
     if values.ndim != 2 or not values.shape[1]:
         raise InvalidDataError(f"Features have shape {values.shape}, expected (images, dimensions).")
     if len(values) > n_images:
-        raise InvalidDataError(f"There are features of {len(values):,} images for {n_images:,}. Train again.")
-    check_finite(values, "Train again, or choose others.")
+        raise InvalidDataError(
+            f"There are features of {len(values):,} images, but the pool has {n_images:,}. Train again."
+        )
+    check_finite(values, "Train again, or choose other features.")
     return values
 
 

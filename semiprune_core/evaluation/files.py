@@ -54,7 +54,7 @@ def _csv(table: pd.DataFrame) -> str:
 # --- plain text ----------------------------------------------------------------------------------------------------
 
 TEXT_NOTE = (
-    "Difference to Random in percentage points, paired by seed, ± half its 95% interval. Minutes of one training."
+    "Difference from Random in percentage points, paired by seed, ± half its 95% interval. Minutes of one training."
 )
 
 
@@ -63,7 +63,7 @@ def text_table(view: EvaluationView) -> str:
     cells = [view.full] if view.full else []
     measured = [view.cell(method, ratio) for ratio in view.ratios for method in view.methods]
     cells += [cell for cell in measured if cell is not None]
-    rows = [("Method", view.axis, "Mean", "SD", "To Random", "Minutes")]
+    rows = [("Method", view.axis, "Mean", "SD", "Vs Random", "Minutes")]
     rows += [
         (
             shown(view.title(cell.method), 60),
@@ -144,7 +144,7 @@ def table_caption(view: EvaluationView, *, paper: bool = False) -> str:
     words = f"Test accuracy in percent by {view.axis.lower()}"
     words += ", one seed." if counts == [1] else f", mean ± standard deviation over {over}."
     if view.full is not None:
-        words += f" All images together: {100 * view.full.mean:.1f}."
+        words += f" All images: {100 * view.full.mean:.1f}."
     if view.has_uneven_seeds:
         words += f" {RANKED_BY}"
     return words + (" In parentheses: the paper." if paper else "")
@@ -158,8 +158,8 @@ def html_table(
 ) -> str:
     """The table as it stands on the page, every text escaped.
 
-    ``content``: ``accuracy`` (mean ± sd, best bold, second underlined), ``difference`` (points to Random, with the 95%
-    interval; what lies beyond it in bold) or ``minutes`` (of one training).
+    ``content``: ``accuracy`` (mean ± sd, best bold, second underlined), ``difference`` (points above Random, with its
+    95% interval; what lies beyond it in bold) or ``minutes`` (of one training).
     """
     paper = paper or {}
     head = "".join(f"<th>{percent(ratio)}</th>" for ratio in view.ratios)

@@ -180,16 +180,16 @@ def _note(project: Project, name: str, preset: str, truth: str, epochs: int | No
     words = f"The paper's numbers for {title_of(name)}, means of three or five runs."
     differs = []
     if paper_set.n_images and "-lt-" not in name and n < 0.99 * paper_set.n_images:
-        differs.append(f"Its pool has {paper_set.n_images:,} images, this one {n:,}")
+        differs.append(f"The paper's pool has {paper_set.n_images:,} images, this one {n:,}")
     theirs = f"paper:{_base(name)}"
     usual = supervised_preset(theirs).epochs
     if preset != theirs:
-        differs.append(f"coresets were trained on here with the preset {preset}, not with {theirs}")
+        differs.append(f"coresets were trained here with the preset {preset}, not with {theirs}")
     elif epochs not in (None, usual):
-        differs.append(f"coresets were trained on here for {epochs} epochs, not for the {usual} of {theirs}")
+        differs.append(f"coresets were trained here for {epochs} epochs, not for the {usual} of {theirs}")
     if truth == "pseudo":
-        differs.append("coresets had pseudo-labels here, true labels there")
+        differs.append("coresets had pseudo-labels here, true labels in the paper")
     if not differs:
-        return f"{words} Coresets were trained on here as there, with the preset {preset} and true labels."
+        return f"{words} Coresets were trained the same way here, with the preset {preset} and true labels."
     reasons = "; ".join(differs)
     return f"{words} {reasons[0].upper()}{reasons[1:]}: compare the order, not the numbers."

@@ -32,7 +32,7 @@ from semiprune_core.results import ScoreRun, made_from
 
 TRUTHS = {
     "reference": "the reference labels that came with the images",
-    "human": "the labels people gave",
+    "human": "human labels",
     "pseudo": "pseudo-labels",
 }
 TESTS = {"split": "the test images", "held out": "images held out of the pool"}
@@ -62,7 +62,7 @@ def method_choices(project: Project) -> list[MethodChoice]:
         provider = PROVIDERS.facts(method.evidence)
         problem = None
         if method.evidence == "scores" and not has_scores:
-            problem = "It needs the scores: do the dynamics run on the Scores page first."
+            problem = "It needs scores: start the dynamics run on the Scores page first."
         choices.append(
             MethodChoice(
                 name,
@@ -100,8 +100,8 @@ def data_sentence(data: EvaluationData) -> str:
     if data.test == "split":
         return f"{words} and tests it on the {data.n_test:,} test images that came with the pool."
     return (
-        f"{words} and tests it on {data.n_test:,} images of the pool that are kept out of every coreset, because it "
-        "came without test images."
+        f"{words} and tests it on {data.n_test:,} images of the pool that are held out of every coreset, because "
+        "the pool came without test images."
     )
 
 

@@ -96,16 +96,16 @@ class EvaluationSettings(Settings):
         for name in ("methods", "seeds"):
             values = getattr(self, name)
             if not values or len(set(values)) != len(values):
-                raise InvalidSettingError(f"{name} must be one or more different ones, got {list(values)}.")
+                raise InvalidSettingError(f"{name} must list one or more values, each once; got {list(values)}.")
         if not self.ratios and set(self.methods) != {FULL}:
             raise InvalidSettingError("Give at least one pruning ratio, such as 0.3,0.5,0.7.")
         if len(set(self.ratios)) != len(self.ratios):
-            raise InvalidSettingError(f"ratios must be different numbers, got {list(self.ratios)}.")
+            raise InvalidSettingError(f"ratios must list each number once; got {list(self.ratios)}.")
         for ratio in self.ratios:
             if ratio == 0:
                 raise InvalidSettingError(
-                    "Pruning ratio 0 keeps every image. Leave it out; the method full, on the page “Train on all "
-                    "images too”, trains on them all."
+                    "Pruning ratio 0 keeps every image. Leave it out; the method full (“Train on all images "
+                    "too” on the page) trains on all of them."
                 )
             check_range("ratio", ratio, low=0, high=1, low_open=True, high_open=True)
             for method in self.methods:
@@ -187,7 +187,7 @@ def evaluation_data(
     snapshot = open_store(project).snapshot() if snapshot is None else snapshot  # one without labels is one, too
     kind, labels, names = _truth(project, truth, pool, snapshot, pseudo)
     if len(names) < 2:
-        raise InvalidDataError(f"An evaluation needs at least two classes, there are {len(names)}.")
+        raise InvalidDataError(f"An evaluation needs at least two classes; there are {len(names)}.")
     nobody = np.zeros(len(pool), dtype=bool)
     n_split = int((reference_on(names, project.test_set()) >= 0).sum())
     if n_split:
@@ -222,8 +222,8 @@ def _truth(
             f"{n:,} of {len(pool):,} images have no {wanted} label. Choose other labels to train on."
         )
     raise MissingStepError(
-        "Coresets are trained on true labels, and neither reference labels nor people's labels cover every image. "
-        "Ask for pseudo-labels (--truth pseudo) to train on those instead."
+        "Coresets are trained with true labels, but neither reference labels nor human labels cover every image. "
+        "Use pseudo-labels instead (--truth pseudo)."
     )
 
 
@@ -306,7 +306,7 @@ def _check_room(project: Project, settings: EvaluationSettings, data: Evaluation
         if n_human > coreset_size(n_left, highest):
             raise InvalidSettingError(
                 f"{n_human:,} images were labeled by a person, but pruning ratio {highest:g} leaves "
-                f"{coreset_size(n_left, highest):,}. With the same annotation budget use smaller ratios."
+                f"{coreset_size(n_left, highest):,}. With the same annotation budget, use smaller ratios."
             )
 
 

@@ -100,7 +100,9 @@ class StudySettings(Settings, ABC):
             values = getattr(self, name)
             if not values or len(set(values)) != len(values):
                 choices = f" of {', '.join(studied_methods())}" if name == "methods" else ""
-                raise InvalidSettingError(f"{name} must be one or more different ones{choices}, got {list(values)}.")
+                raise InvalidSettingError(
+                    f"{name} must list one or more values{choices}, each once; got {list(values)}."
+                )
         for share in self.shares:
             check_range(self.axis.column, share, low=0, high=1, low_open=True)
         for ratio in self.ratios:
@@ -299,7 +301,7 @@ def submit_study(
     fewest = min(share.n_images for share in settings.plan(len(data.chosen_from)))
     remedy = "Study smaller ratios."
     if axis is POOL_SIZE:
-        remedy = f"That is of the smallest part, {fewest:,} images: study smaller ratios, or larger parts of the pool."
+        remedy = f"The smallest part has {fewest:,} images: study smaller ratios, or larger parts of the pool."
     check_left(fewest, settings.ratios, len(data.class_names), remedy)
     keep_snapshot(project, snapshot)
     return jobs.submit(

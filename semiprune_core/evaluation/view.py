@@ -26,7 +26,7 @@ CONFIDENCE = 0.95
 USUAL_RATIO = 0.8
 """The ratio the first sentence is about, where it was run."""
 RANKED_BY = (
-    "Methods with different seeds at a ratio are ranked by those they share; one that shares none is not ranked."
+    "Methods with different seeds at a ratio are ranked by the seeds they share; one that shares none is not ranked."
 )
 
 
@@ -243,27 +243,28 @@ class EvaluationView:
             by_verdict.setdefault(difference.verdict, []).append(self.title(name))
         sentences = []
         if "above" in by_verdict:
-            sentences.append(f"Better than it, beyond chance: {', '.join(by_verdict['above'])}.")
+            sentences.append(f"Better, beyond chance: {', '.join(by_verdict['above'])}.")
         if "unclear" in by_verdict:
-            sentences.append(f"May be as good, as far as these seeds tell: {', '.join(by_verdict['unclear'])}.")
+            sentences.append(f"Not clearly different with these seeds: {', '.join(by_verdict['unclear'])}.")
         return " ".join(sentences)
 
     def _without_cells(self) -> str:
         if self.full is None:
-            return "No training has ended yet."
-        return f"All images together reach {accuracy(self.full.mean)} ({seeds(self.full.n)}). No coreset was tried yet."
+            return "No training has finished yet."
+        full = f"Training on all images reaches {accuracy(self.full.mean)} ({seeds(self.full.n)})."
+        return f"{full} No coreset has been trained yet."
 
     def _against_random(self, cell: Cell) -> str:
         if cell.method == RANDOM:
-            return f" ({seeds(cell.n)}). No other method was tried there."
+            return f" ({seeds(cell.n)}). No other method was run there."
         base, difference = self.cell(RANDOM, cell.pruning_ratio), cell.difference
         if base is None:
-            return f" ({seeds(cell.n)}). Random was not tried there, so whether chance does as well is not known."
+            return f" ({seeds(cell.n)}). Random was not run there, so it is unknown whether it does as well."
         if difference is None:
             return f" ({seeds(cell.n)}). It shares no seed with Random, so the two cannot be compared."
         size, side = points(abs(difference.mean)), "below" if difference.mean < 0 else "above"
         if difference.half is None:
-            return f", {size} points {side} random, from one seed: this may be chance. More seeds would tell."
+            return f", {size} points {side} random, from one seed: this may be chance. Run more seeds to find out."
         spread = f"{size} ± {points(difference.half)} points"
         if difference.verdict == "unclear":
             return f", {spread} {side} random ({seeds(difference.n)}): that may be chance, the interval contains zero."
@@ -328,7 +329,7 @@ def view_of(
     """
     missing = [name for name in COLUMNS if name not in trials.columns]
     if missing:
-        raise InvalidDataError(f"This is no table of trials: it has no column {', '.join(missing)}.")
+        raise InvalidDataError(f"This is not a table of trials: it has no column {', '.join(missing)}.")
     table = trials.assign(pruning_ratio=trials["pruning_ratio"].astype(float).round(6))
     table = table.drop_duplicates(["method", "pruning_ratio", "seed"], keep="last")
     notes = {

@@ -91,7 +91,7 @@ MAGIC = (
     (b"SIMPLE  =", "a FITS file"),
     (b"OggS", "an Ogg file"),
     (b"ID3", "an MP3 file"),
-    (b"{", "a JSON text"),
+    (b"{", "a JSON file"),
 )
 IMAGE_MAGIC = (
     (b"\xff\xd8\xff", "JPEG"),
@@ -192,14 +192,13 @@ def _named(data: bytes, name: str) -> Iterator[None]:
         raise _too_many_pixels(name, int(claimed[0]) if claimed else 2 * MAX_PIXELS) from error
     except MemoryError as error:
         raise SourceError(
-            f"{shown(name)} needs more memory to decode than there is. Make it smaller, or leave it out.",
+            f"{shown(name)} needs more memory to decode than is available. Make it smaller, or leave it out.",
             code="IMAGE_TOO_MANY_PIXELS",
         ) from error
     except DAMAGE as error:
         if isinstance(error, EOFError) or "truncated" in str(error).lower():
             raise SourceError(
-                f"{shown(name)} ends too early: {len(data)} bytes are there, the rest is missing. "
-                "Copy it again from where it came.",
+                f"{shown(name)} ends too early, after {len(data)} bytes. Copy it again from the original.",
                 code="IMAGE_TRUNCATED",
             ) from error
         raise _damaged(name, str(error)) from error
@@ -227,7 +226,7 @@ def _check_size(size: tuple[int, int], name: str) -> None:
         raise _too_many_pixels(name, width * height)
     if min(width, height) < MIN_SIDE:
         raise SourceError(
-            f"{shown(name)} is {width} x {height} pixels; at least {MIN_SIDE} on each side are needed. Leave it out.",
+            f"{shown(name)} is {width} x {height} pixels; each side needs at least {MIN_SIDE}. Leave it out.",
             code="IMAGE_TOO_SMALL",
         )
 
@@ -238,13 +237,13 @@ def kind_of(data: bytes) -> str:
     if not data:
         return "an empty file"
     if not data.strip(b"\0"):
-        return "a file of zero bytes only"
+        return "a file that contains only zero bytes"
     if head.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<script")):
         return "an HTML page"
     if b"<svg" in head:
         return "an SVG drawing"
     if head.startswith((b"<?xml", b"<")):
-        return "an XML or HTML text"
+        return "an XML or HTML file"
     if data[4:8] == b"ftyp":
         return "a HEIC, AVIF or video file"
     if data[:4] == b"RIFF":
@@ -253,20 +252,20 @@ def kind_of(data: bytes) -> str:
         if data.startswith(start):
             return words
     if data.startswith(b"version https://git-lfs"):
-        return "a pointer of Git LFS, to be fetched with `git lfs pull`"
+        return "a Git LFS pointer (fetch the file with `git lfs pull`)"
     if all(32 <= byte < 127 or byte in (9, 10, 13) for byte in data[:256]):
-        return "a text"
-    return "a file of an unknown kind"
+        return "a text file"
+    return "a file of unknown type"
 
 
 def _not_an_image(data: bytes, name: str) -> SourceError:
     for start, kind in IMAGE_MAGIC:
         if data.startswith(start):
-            return _damaged(name, f"it begins like {kind}, but its header makes no sense")
+            return _damaged(name, f"it starts like {kind}, but its header is invalid")
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return _damaged(name, "it begins like WEBP, but its header makes no sense")
+        return _damaged(name, "it starts like WEBP, but its header is invalid")
     return SourceError(
-        f"{shown(name)} is not an image but {kind_of(data)}. Readable are JPEG, PNG, WebP, BMP, GIF, TIFF and PPM.",
+        f"{shown(name)} is not an image but {kind_of(data)}. Supported: JPEG, PNG, WebP, BMP, GIF, TIFF and PPM.",
         code="NOT_AN_IMAGE",
     )
 

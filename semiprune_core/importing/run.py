@@ -67,7 +67,7 @@ def import_source(project: Project, settings: ImportSettings, progress: Progress
         total = source.count()
         if total == 0:
             first = f" The first problem: {source.problems[0].message}" if source.problems else ""
-            raise SourceError(f"No image was found in {_in_words(spec)}.{first}", code="SOURCE_EMPTY")
+            raise SourceError(f"No images were found in {_in_words(spec)}.{first}", code="SOURCE_EMPTY")
         pool = project.pool_settings
         if pool is None:
             pool = PoolSettings.from_json(settings.pool) if settings.pool else suggest_pool_settings(source)
@@ -119,7 +119,7 @@ def _in_words(spec: SourceSpec) -> str:
 def _nothing_new(facts: Mapping[str, Any], total: int, first: Sequence[Problem]) -> SourceError:
     if facts["n_already_there"]:
         return SourceError(
-            f"All {facts['n_already_there']} usable images are in the pool already. Choose a source with new ones.",
+            f"All {facts['n_already_there']} usable images are already in the pool. Choose a source with new ones.",
             code="NOTHING_NEW",
         )
     return SourceError(

@@ -221,7 +221,7 @@ class DecodePool:
             try:
                 chunk = worker.connection.recv()
             except (EOFError, OSError):
-                self._replace(worker, "DECODER_CRASHED", "its decoder crashed on it")
+                self._replace(worker, "DECODER_CRASHED", "the decoder crashed")
                 continue
             number, _ = worker.given.popleft()
             left_out = self._partial.pop(number, Chunk())
@@ -239,8 +239,8 @@ class DecodePool:
         self._stillborn = 0 if begun else self._stillborn + 1
         if self._stillborn > STILLBORN:
             raise JobError(
-                "The decoding processes end as soon as they are started. Check the free memory, and that a script "
-                "which imports by itself does so below `if __name__ == '__main__':`.",
+                "The decoding processes exit as soon as they start. Check the free memory. A script of your own must "
+                "import images under `if __name__ == '__main__':`.",
                 code="DECODERS_DO_NOT_START",
             )
         fresh = self._start()

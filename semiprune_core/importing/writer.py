@@ -158,7 +158,7 @@ class SegmentWriter:
         self._flush()
         ids = np.frombuffer(self._ids, dtype=np.uint64)
         if len(np.unique(ids)) != len(ids):
-            raise InvalidDataError("The source lists the same file twice under one name. Remove the second mention.")
+            raise InvalidDataError("The source lists the same file twice under one name. Remove the second entry.")
         contents = np.frombuffer(bytes(self._contents), dtype="V16")
         self.close()
         return {

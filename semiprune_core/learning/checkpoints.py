@@ -64,7 +64,7 @@ class Checkpoints:
             try:
                 return self._read(step)
             except _DamagedError as error:
-                note = f"Checkpoint {step} is damaged ({error}); going on from the one before it."
+                note = f"Checkpoint {step} is damaged ({error}); resuming from the one before it."
                 log.warning(note)
                 self.notes.append(note)
         return None

@@ -15,9 +15,9 @@ def check_labels(labels: IntArray, n_images: int, class_names: Sequence[str]) ->
     if len(labels) != n_images:
         raise InvalidDataError(f"There are {len(labels)} labels for {n_images} images; give one each, -1 for none.")
     if len(class_names) < 2:
-        raise InvalidDataError(f"Training needs at least two classes, this project has {len(class_names)}.")
+        raise InvalidDataError(f"Training needs at least two classes; this project has {len(class_names)}.")
     if len(labels) and not (labels.min() >= UNLABELED and labels.max() < len(class_names)):
-        raise InvalidDataError(f"Labels must lie in -1..{len(class_names) - 1}; one does not.")
+        raise InvalidDataError(f"Labels must lie in -1..{len(class_names) - 1}; at least one does not.")
     counts = np.bincount(labels[labels >= 0], minlength=len(class_names))
     if not counts.any():
         raise InvalidDataError("No image is labeled yet. Label some of every class, then train.")

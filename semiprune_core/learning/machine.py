@@ -20,7 +20,7 @@ from semiprune_core.errors import InvalidSettingError
 from semiprune_core.jobs.launch import SOURCE_ROOT
 
 SECONDS = 180
-REMEDY = "Run `make install`, which sets up a torch and a torchvision that belong together."
+REMEDY = "Run `make install` to install matching versions of torch and torchvision."
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def look() -> Machine:
         )
         report = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
-        return _without_torch(f"torch could not be tried out ({type(error).__name__}). {REMEDY}")
+        return _without_torch(f"torch could not be tested ({type(error).__name__}). {REMEDY}")
     devices = tuple(Device(**values) for values in report.pop("devices"))
     return Machine(devices=devices, nets=tuple(NetFacts(**values) for values in report.pop("nets")), **report)
 
@@ -92,7 +92,7 @@ def places(device: str, nproc: int = 1) -> str:
         raise InvalidSettingError(f"device '{device}' is not available here. Available: auto, {', '.join(names)}.")
     if nproc > 1 and device.startswith("cuda"):
         if nproc > here.n_gpus:
-            raise InvalidSettingError(f"nproc {nproc} needs as many GPUs; this machine has {here.n_gpus}.")
+            raise InvalidSettingError(f"nproc {nproc} needs {nproc} GPUs; this machine has {here.n_gpus}.")
         return ",".join(f"cuda:{number}" for number in range(nproc))
     return device
 
@@ -119,7 +119,7 @@ def explore() -> Machine:
         importlib.import_module("torchvision")
     except (ImportError, OSError, RuntimeError, AttributeError) as error:
         problem = (
-            f"torchvision does not go with torch {torch.__version__} ({_first_line(error)}), so its networks "
+            f"torchvision does not work with torch {torch.__version__} ({_first_line(error)}), so its networks "
             f"cannot be used. {REMEDY}"
         )
     ram = int(psutil.virtual_memory().total)

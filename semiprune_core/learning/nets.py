@@ -102,7 +102,7 @@ def _pooled(*layers: nn.Module) -> nn.Sequential:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
-@NETS.register("compact", title="Compact residual net", about="Small and quick on a CPU; the `quick` default.")
+@NETS.register("compact", title="Compact residual net", about="Small and fast on a CPU; the quick preset's.")
 def compact(image_size: int, channels: int) -> Backbone:
     """Two residual stages behind a strided stem, so that most work happens on maps of 8 x 8 and smaller."""
     stem_stride = 2 if image_size <= 40 else 4 if image_size <= 100 else 8
@@ -169,16 +169,16 @@ def _imagenet_style(name: str, channels: int) -> Backbone:
     return net, n_features
 
 
-@NETS.register("resnet18", title="ResNet-18", about="ImageNet style, for images of 64 pixels and more.")
+@NETS.register("resnet18", title="ResNet-18", about="ImageNet style, for images of at least 64 pixels.")
 def resnet18(image_size: int, channels: int) -> Backbone:
     return _imagenet_style("resnet18", channels)
 
 
-@NETS.register("resnet34", title="ResNet-34", about="ImageNet style, for images of 64 pixels and more.")
+@NETS.register("resnet34", title="ResNet-34", about="ImageNet style, for images of at least 64 pixels.")
 def resnet34(image_size: int, channels: int) -> Backbone:
     return _imagenet_style("resnet34", channels)
 
 
-@NETS.register("resnet50", title="ResNet-50", about="ImageNet style, for images of 64 pixels and more.")
+@NETS.register("resnet50", title="ResNet-50", about="ImageNet style, for images of at least 64 pixels.")
 def resnet50(image_size: int, channels: int) -> Backbone:
     return _imagenet_style("resnet50", channels)

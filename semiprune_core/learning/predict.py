@@ -107,7 +107,7 @@ def _feature_blocks(net: Net, images: Images, precision: str, progress: Progress
     n, step = len(images), BATCH * world.size * FEATURES_AT_ONCE
     for start in range(0, n, step):
         if world.first_says(progress.should_stop(), images.device):
-            raise Stopped("Stopped while the features were written.")
+            raise Stopped("Stopped while features were being written.")
         idx = np.arange(start, min(start + step, n))
         block = np.empty((len(idx), net.n_features), np.float16)
         predict(net, images, idx, precision=precision, world=world, features_out=block)

@@ -69,19 +69,19 @@ batches and shifts of ``quick`` (one seed, 10,000 test images)."""
 SSL_PRESETS: Registry[dict[str, Any]] = Registry("SSL preset")
 SUPERVISED_PRESETS: Registry[SupervisedSettings] = Registry("training preset")
 
-SSL_PRESETS.register("quick", title="Quick", about="A CPU and minutes; tuned for short runs on small images.")(QUICK)
-SSL_PRESETS.register("standard", title="Standard", about="One GPU, an hour or two; the paper's recipe, shorter.")(
+SSL_PRESETS.register("quick", title="Quick", about="Minutes on a CPU; tuned for short runs on small images.")(QUICK)
+SSL_PRESETS.register("standard", title="Standard", about="An hour or two on one GPU; the paper's recipe, shorter.")(
     {"net": "wrn_28_2", "epochs": 30, "batch_size": 64, "unlabeled_ratio": 7, "n_ops": 3}
 )
-SUPERVISED_PRESETS.register("quick", title="Quick", about="A CPU and minutes.")(SupervisedSettings(stretch=STRETCH))
+SUPERVISED_PRESETS.register("quick", title="Quick", about="Minutes on a CPU.")(SupervisedSettings(stretch=STRETCH))
 SUPERVISED_PRESETS.register(
-    "brief", title="Brief", about="A CPU and the fewest minutes, for comparing coresets of small images."
+    "brief", title="Brief", about="The fastest on a CPU, for comparing coresets of small images."
 )(SupervisedSettings.from_json(BRIEF))
-SUPERVISED_PRESETS.register("standard", title="Standard", about="One GPU; the paper's small-image recipe, shorter.")(
-    SupervisedSettings(net="resnet18_cifar", epochs=60, stretch=STRETCH, checkpoint_every=1000)
-)
+SUPERVISED_PRESETS.register(
+    "standard", title="Standard", about="For one GPU; the paper's small-image recipe, shorter."
+)(SupervisedSettings(net="resnet18_cifar", epochs=60, stretch=STRETCH, checkpoint_every=1000))
 for _name, (_net, _epochs, _batch, _ratio, _decay) in PAPER_SSL.items():
-    SSL_PRESETS.register(f"paper:{_name}", title=f"Paper: {_name}", about="As in the paper; a GPU and hours to days.")(
+    SSL_PRESETS.register(f"paper:{_name}", title=f"Paper: {_name}", about="As in the paper; hours to days on a GPU.")(
         {
             "net": _net,
             "epochs": _epochs,

@@ -30,17 +30,17 @@ class TrainingSettings(Settings):
     nesterov: bool = True
     weight_decay: float = 5e-4
     decay_norms: bool = False
-    """Whether biases and normalisation weights decay too."""
+    """Apply weight decay to biases and normalisation weights too."""
     clip_norm: float = 0.0
-    """Largest gradient norm; 0 leaves gradients alone."""
+    """Largest gradient norm; 0 turns clipping off."""
     flip: bool = True
-    """Left-right flips; switch off for digits, signs and other images where the side matters."""
+    """Left-right flips; turn off for digits, signs and other images where left and right matter."""
     shift: float = 0.125
     """Largest shift of the random crop, as a fraction of the side."""
     precision: str = "auto"
     """auto: fp16 or bf16 where the device is faster with it, else fp32."""
     checkpoint_every: int = 200
-    """Steps between checkpoints; one is also written at the end and on a stop."""
+    """Steps between checkpoints; one is also written at the end and when the run is stopped."""
 
     def check(self) -> None:
         check_range("epochs", self.epochs, low=1)
@@ -68,7 +68,7 @@ class SSLSettings(TrainingSettings):
     warm_up: float = 0.0
     """Fraction of the run that learns from labels alone before unlabeled images join."""
     n_ops: int = 2
-    """Operations per strong view."""
+    """Augmentation operations per strong view."""
     strength: float = 1.0
     """Strength of the strong views; 1 is the published range."""
     cutout: float = 0.5
@@ -76,11 +76,11 @@ class SSLSettings(TrainingSettings):
     distribution_alignment: str = "none"
     """Pull the mean prediction towards the labels' class shares, or towards uniform ones, before targets are taken."""
     held_out: float = 0.10
-    """Fraction of the human labels kept out of training to measure the pseudo-labels (at least 50 where enough)."""
+    """Fraction of the human labels held out of training to measure the pseudo-labels (at least 50 if possible)."""
     refit: bool = False
-    """Train once more on all labels for the final pseudo-labels; the quality is then that of the first run."""
+    """Train again on all labels for the final pseudo-labels; the quality reported is that of the first run."""
     cross_fit: int = 0
-    """k > 1: k runs, each holding out another k-th of the labels; the quality is measured on every label."""
+    """With k > 1, k runs each hold out a different k-th of the labels, so quality is measured on every label."""
 
     def check(self) -> None:
         super().check()
@@ -116,7 +116,7 @@ class SupervisedSettings(TrainingSettings):
     nesterov: bool = False
     decay_norms: bool = True
     stretch: float = 1.0
-    """A coreset of a share s of the pool is trained for 1/s times the epochs, but at most so many times as many."""
+    """A coreset with a share s of the pool is trained for 1/s times the epochs, but at most this many times."""
     halve: bool = True
     """Whether the batch is halved for coresets from ratio 0.8 on, and again from 0.9 on."""
 

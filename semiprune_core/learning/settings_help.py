@@ -18,9 +18,9 @@ from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.settings import Settings
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Network and length": ("net", "epochs", "steps_per_epoch", "batch_size", "unlabeled_ratio", "checkpoint_every"),
+    "Network and schedule": ("net", "epochs", "steps_per_epoch", "batch_size", "unlabeled_ratio", "checkpoint_every"),
     "Optimiser": ("lr", "momentum", "nesterov", "weight_decay", "decay_norms", "clip_norm", "precision"),
-    "Views of an image": ("shift", "n_ops", "strength", "cutout"),
+    "Image views": ("shift", "n_ops", "strength", "cutout"),
     "Measuring": ("held_out", "refit", "cross_fit"),
 }
 UNLABELED_GROUP = "Unlabeled images"
@@ -32,20 +32,20 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "distribution_alignment": ("none", "labels", "uniform"),
 }
 ABOUT = {
-    "net": "The network that learns. Larger ones see more and take longer.",
-    "epochs": "How often the run stops to measure itself; its length is epochs times steps per epoch.",
+    "net": "The network to train. Larger networks can learn more and take longer.",
+    "epochs": "How many times the run pauses to measure itself; its length is epochs times steps per epoch.",
     "steps_per_epoch": "Optimizer steps between two measurements.",
-    "batch_size": "Labeled images in one step. Less needs less memory.",
-    "lr": "Learning rate at the start; it falls along a cosine.",
-    "momentum": "How much of the last step's direction is kept.",
+    "batch_size": "Labeled images per step. Fewer need less memory.",
+    "lr": "Learning rate at the start; it then falls along a cosine.",
+    "momentum": "How much of the previous step's direction carries over.",
     "nesterov": "Look ahead along the momentum before each step.",
     "weight_decay": "How strongly weights are pulled towards zero.",
     "ema_decay": "How slowly the averaged network, which gives the pseudo-labels, follows the one in training.",
-    "threshold": "How sure the model must be of an unlabeled image before it learns from its own answer (tau).",
-    "unlabeled_weight": "Weight of the unlabeled images' loss beside the labeled ones' (lambda_u).",
+    "threshold": "How sure the model must be of an unlabeled image before it learns from its own prediction (tau).",
+    "unlabeled_weight": "Weight of the loss on unlabeled images relative to labeled ones (lambda_u).",
     "fairness_weight": "Weight of the term that keeps predictions spread over the classes (w_f).",
     "ramp": "Fraction of the run over which the unlabeled weight grows from 0 to its full value.",
-    "flip": "Mirror images left to right. Switch off for digits, signs and letters, where the side matters.",
+    "flip": "Mirror images left to right. Turn off for digits, signs and letters, where left and right matter.",
     "algorithm": "How the run learns from unlabeled images.",
     "options": "The algorithm's own settings.",
 }

@@ -123,7 +123,7 @@ def _rounds(
         if n_usable < 2 * settings.cross_fit:
             raise InvalidDataError(
                 f"Cross-fitting in {settings.cross_fit} parts needs at least {2 * settings.cross_fit} labels, "
-                f"there are {n_usable}. Label more, or switch it off."
+                f"but there are {n_usable}. Label more, or turn it off."
             )
         return quality.split_folds(labels, settings.cross_fit, rng, measurable)
     first = quality.split_held_out(labels, settings.held_out, rng, measurable)
@@ -385,7 +385,7 @@ class SSLRun:
         }
         self.counts = np.array(saved.facts["counts"], dtype=np.int64)
         assert self.checkpoints is not None
-        return [*self.checkpoints.notes, f"Going on from step {saved.step}."]
+        return [*self.checkpoints.notes, f"Resuming from step {saved.step}."]
 
 
 def _conclude(

@@ -143,7 +143,7 @@ def _check(
     check_range("n_classes", n_classes, low=2)
     if len(images) < 2 or len(images) != len(labels):
         raise InvalidDataError(
-            f"Training needs at least 2 images and one label each, got {len(images)}, {len(labels)}."
+            f"Training needs at least 2 images with one label each; got {len(images)} and {len(labels)}."
         )
     illegal = np.flatnonzero((labels < 0) | (labels >= n_classes))
     if len(illegal):
@@ -153,7 +153,7 @@ def _check(
             f"with {int(labels[first])}. Make pseudo-labels for the whole pool first."
         )
     if (tests is None) != (truth is None) or (tests is not None and truth is not None and len(tests) != len(truth)):
-        raise InvalidDataError("Evaluation images and labels must come together and be equally many.")
+        raise InvalidDataError("Give evaluation images and labels together, one label per image.")
 
 
 class SupervisedRun:
@@ -306,7 +306,7 @@ class SupervisedRun:
         if self.world.is_first:  # the saved rows are those of all processes; they are added up again
             self.rows.copy_(without_prefix("record", saved.tensors)["rows"])
         self.step, self.history = saved.step, list(saved.facts["history"])
-        return [*self.checkpoints.notes, f"Going on from step {saved.step}."]
+        return [*self.checkpoints.notes, f"Resuming from step {saved.step}."]
 
 
 def columns(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:

@@ -80,7 +80,7 @@ class EvidenceRun:
         The labels serve options alone (balanced classes, at least k of each); no baseline chooses by them.
         """
         if self.artifact.inputs["pool"] != pool.hash:
-            raise MissingStepError(f"The pool has changed since {self.artifact.id} was made. Make it anew.")
+            raise MissingStepError(f"The pool has changed since {self.artifact.id} was made. Make it again.")
         labels = self.labels()
         if labels is None and pseudo is not None:
             labels = pseudo.labels

@@ -12,5 +12,5 @@ def made_from(project: Project, artifact: Artifact, kind: str) -> Artifact:
     wanted_hash = artifact.inputs.get(kind)
     source = next((past for past in reversed(project.artifacts(kind)) if past.hash == wanted_hash), None)
     if source is None:
-        raise MissingStepError(f"{artifact.id} was made from {kind} that this project no longer has. Make it anew.")
+        raise MissingStepError(f"{artifact.id} was made from {kind} that this project no longer has. Make it again.")
     return source

@@ -30,7 +30,7 @@ def score_source_for(project: Project, method: str) -> ScoreSource:
     evidence = newest_evidence(project, project.pool()).get(METHODS[method].evidence)
     if evidence is None:
         raise MissingStepError(
-            f"What {METHODS.title(method)} chooses by was not made yet. Evaluate it first, or choose a coreset: "
+            f"The evidence for {METHODS.title(method)} has not been made yet. Evaluate it first, or select a coreset: "
             f"semiprune select {project.name} --method {method} --ratio 0.5."
         )
     return evidence

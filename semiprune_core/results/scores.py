@@ -57,5 +57,5 @@ def write_scores(draft: Draft, ids: np.ndarray, table: ScoreTable) -> None:
 def latest_scores(project: Project) -> ScoreRun:
     artifact = project.latest("scores")
     if artifact is None:
-        raise MissingStepError(f"Project '{project.name}' has no scores yet. Do the dynamics run first.")
+        raise MissingStepError(f"Project '{project.name}' has no scores yet. Start the dynamics run first.")
     return ScoreRun(artifact)

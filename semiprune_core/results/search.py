@@ -93,11 +93,11 @@ class SearchSettings(Settings):
                 f"{', '.join(searchable_methods())}."
             )
         if not self.ratios or len(set(self.ratios)) != len(self.ratios):
-            raise InvalidSettingError(f"ratios must be one or more different numbers, got {list(self.ratios)}.")
+            raise InvalidSettingError(f"ratios must list one or more numbers, each once; got {list(self.ratios)}.")
         for ratio in self.ratios:
             check_range("ratio", ratio, low=0, high=1, low_open=True, high_open=True)
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
-            raise InvalidSettingError(f"seeds must be one or more different numbers, got {list(self.seeds)}.")
+            raise InvalidSettingError(f"seeds must list one or more numbers, each once; got {list(self.seeds)}.")
         check_range("validation", self.validation, low=0, high=0.5, low_open=True)
         if self.start is not None:
             if not self.start.startswith(PAPER):
@@ -167,7 +167,7 @@ class Best:
         side = "below" if self.difference < 0 else "above"
         if self.difference_half is None:
             size = f"{100 * abs(self.difference):.1f} points"
-            return f"{self.value_words} is {size} {side} Random; one seed cannot tell chance."
+            return f"{self.value_words} is {size} {side} Random; with one seed, this may be chance."
         by = f"{100 * abs(self.difference):.1f} ± {100 * self.difference_half:.1f} points"
         if self.verdict == "better":
             return f"{self.value_words} beats Random by {by}."
@@ -176,7 +176,7 @@ class Best:
         tried = "the only value" if self.n_tried == 1 else f"the best of {self.n_tried}"
         return (
             f"{self.value_words}, {tried}, is {by} {side} Random: that may be chance, the interval contains zero. It "
-            "is the default, and Random may do as well."
+            "is the default, but Random may do as well."
         )
 
 

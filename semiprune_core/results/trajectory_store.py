@@ -191,7 +191,7 @@ def _continued(folder: Path, n_epochs: int, n_images: int) -> int:
 
 def _facts(folder: Path) -> dict[str, int]:
     if not (folder / META).is_file():
-        raise WorkspaceError(f"{folder} holds no trajectory: it has no {META}. Do the dynamics run first.")
+        raise WorkspaceError(f"{folder} holds no trajectory: it has no {META}. Start the dynamics run first.")
     facts = files.read_json(folder / META)
     if facts.get("schema") != SCHEMA:
         raise WorkspaceError(

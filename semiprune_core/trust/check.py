@@ -90,8 +90,8 @@ def judge(report: Report, stability: Stability | None = None) -> Trust:
     level = max((reason.level for reason in reasons), key=ORDER.index, default="green")
     worst = [reason.sentence for reason in reasons if reason.level == level]
     verdict = {
-        "green": "These pseudo-labels can be pruned with.",
-        "amber": "Prune with care: see what is marked below, or label more first.",
+        "green": "These pseudo-labels are good enough to prune with.",
+        "amber": "Prune with care: check the points marked below, or label more first.",
         "red": f"{SAFER}: {worst[0][0].lower()}{worst[0][1:]}" if worst else "",
     }[level]
     return Trust(level, verdict, tuple(sorted(reasons, key=lambda reason: -ORDER.index(reason.level))))
@@ -100,7 +100,10 @@ def judge(report: Report, stability: Stability | None = None) -> Trust:
 def _accuracy(report: Report) -> list[Reason]:
     if report.held_out is None:
         return [
-            Reason("amber", "No labels were held out, so nothing measures the pseudo-labels. Hold some out and train.")
+            Reason(
+                "amber",
+                "No labels were held out, so nothing measures the pseudo-labels. Hold some out and train again.",
+            )
         ]
     share = report.held_out.accuracy
     words = f"Held-out accuracy is {share.value:.0%}, {share.low:.0%} to {share.high:.0%} with n = {share.n}"
@@ -114,7 +117,7 @@ def _accuracy(report: Report) -> list[Reason]:
 def _classes(report: Report) -> list[Reason]:
     reasons = []
     if empty := [row.name for row in report.classes if row.verdict == "none"]:
-        reasons.append(Reason("red", f"{_named(empty)} got no pseudo-label at all and would be pruned away whole."))
+        reasons.append(Reason("red", f"{_named(empty)} got no pseudo-labels and would be pruned away entirely."))
     if thin := [row.name for row in report.classes if row.n_human < FEW_LABELS]:
         reasons.append(Reason("amber", f"{_named(thin)} has fewer than {FEW_LABELS} human labels. Label more of it."))
     odd = {word: [row.name for row in report.classes if row.verdict == word] for word in ("too many", "too few")}
@@ -135,14 +138,14 @@ def _calibration(report: Report) -> list[Reason]:
     if held is None:
         return []
     if held.ece > AMBER_ECE:
-        how = "surer than it is right" if held.gap > 0 else "right more often than it says"
+        how = "overconfident" if held.gap > 0 else "underconfident"
         return [Reason("amber", f"Confidence is off by {held.ece:.0%} on average; the model is {how}.")]
-    return [Reason("green", f"Confidence can be taken at its word (off by {held.ece:.0%} on average).")]
+    return [Reason("green", f"Confidence can be taken at face value (off by {held.ece:.0%} on average).")]
 
 
 def _agreement(stability: Stability) -> list[Reason]:
     if not stability.agreements:
-        return [Reason("green", "No other seed was tried, so it is not known how much the labels depend on it.")]
+        return [Reason("green", "No other seed was tried, so it is unknown how much the labels depend on it.")]
     least = min(stability.agreements)
     words = f"A run with another seed agrees on {least:.0%} of the images"
     if len(stability.agreements) > 1:
@@ -150,7 +153,7 @@ def _agreement(stability: Stability) -> list[Reason]:
     if least < RED_AGREEMENT:
         return [Reason("red", f"{words}: another seed would give another coreset.")]
     if least < AMBER_AGREEMENT:
-        return [Reason("amber", f"{words}; what they disagree on can be reviewed first.")]
+        return [Reason("amber", f"{words}; review the images they disagree on first.")]
     return [Reason("green", f"{words}.")]
 
 

@@ -139,13 +139,13 @@ class Report:
 def confusion_matrix(truth: IntArray, predicted: IntArray, n_classes: int) -> IntArray:
     """(n_classes, n_classes) counts, true class by row."""
     if len(truth) != len(predicted):
-        raise InvalidDataError(f"There are {len(predicted)} answers for {len(truth)} images.")
+        raise InvalidDataError(f"There are {len(predicted)} predictions for {len(truth)} images.")
     flat = np.asarray(truth, np.int64) * n_classes + predicted
     return np.bincount(flat, minlength=n_classes * n_classes).reshape(n_classes, n_classes)
 
 
 def balanced_accuracy(confusion: IntArray) -> float:
-    """The mean over the classes that occur of the share of each that was found."""
+    """The mean of the accuracies of the classes that occur."""
     n = confusion.sum(axis=1)
     return float((np.diag(confusion)[n > 0] / n[n > 0]).mean())
 
@@ -300,7 +300,7 @@ def held_out_truth(pool: Pool, run: PseudoRun, uniform: LabelsSnapshot | None) -
     held = np.asarray(run.held_out_mask())
     own = np.where(held, np.asarray(run.labels().labels), UNLABELED)
     if uniform is None or not len(uniform):
-        return own, " They were not drawn here, so it is not known whether they are a random sample."
+        return own, " They were not drawn here, so it is unknown whether they are a random sample."
     blind, drawn = uniform.on_pool(pool.ids, pool.duplicate_of)
     truth = renamed(blind, uniform.class_names, run.class_names)
     usable = held & drawn & (truth >= 0)

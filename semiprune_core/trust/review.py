@@ -134,7 +134,7 @@ def doubt(
     """Order images by the mean of the signals named in ``use`` (all by default), without positions ``leave_out``."""
     names = list(signals) if use is None else [name for name in signals if name in use]
     if not names:
-        raise InvalidDataError(f"Choose at least one signal of doubt. There are: {', '.join(signals)}.")
+        raise InvalidDataError(f"Choose at least one signal of doubt. Available: {', '.join(signals)}.")
     score = np.mean([signals[name] for name in names], axis=0)
     order = np.argsort(-score, kind="stable")
     if leave_out is not None and len(leave_out):
@@ -250,7 +250,7 @@ def add_to_next_draw(store: LabelStore, pool: Pool, positions: IntArray, *, anno
     drawn = np.concatenate([drawing.ids for drawing in store.drawings.all()] or [np.empty(0, np.uint64)])
     chosen = chosen[~np.isin(pool.ids[chosen], drawn)]
     if not len(chosen):
-        raise InvalidDataError("Every one of these images is drawn already. Label them on the Label page.")
+        raise InvalidDataError("All of these images have been drawn already. Label them on the Label page.")
     marks = np.ones(len(pool), dtype=np.float32)
     marks[chosen] = 0
     return store.drawings.draw(

@@ -240,7 +240,7 @@ def test_fully_supervised_asks_for_a_label_of_every_image(workspace, tmp_path):
     )
     import_source(project, settings, Collected())
     project = workspace.project(project.name)
-    with pytest.raises(MissingStepError, match="0 of 12 images came with one"):
+    with pytest.raises(MissingStepError, match="0 of 12 images have one"):
         stored_evidence("fully_supervised", request(project))
     with pytest.raises(MissingStepError, match="how many classes"):
         stored_evidence("elfs", request(project))
@@ -332,7 +332,7 @@ def test_a_baseline_starts_from_how_well_its_own_labels_were_learned(workspace, 
 
 
 def test_settings_that_nobody_has_are_refused_with_a_hint(project):
-    with pytest.raises(InvalidSettingError, match="No evidence has a setting 'encodre'. Did you mean 'encoder'"):
+    with pytest.raises(InvalidSettingError, match="There is no evidence setting 'encodre'. Did you mean 'encoder'"):
         stored_evidence("zcore", EvidenceRequest(project, Collected(), settings={"encodre": "pixels"}))
     with pytest.raises(InvalidSettingError, match="An encoder is named"):
         stored_evidence("zcore", EvidenceRequest(project, Collected(), settings={"encoder": "odd:thing"}))
@@ -404,7 +404,7 @@ def test_encoders_with_a_plus_stand_side_by_side_each_of_length_one(project, tmp
     np.testing.assert_allclose(joined.array("features"), wanted, atol=1e-3)
     n_made = len(project.artifacts("evidence"))
     assert run().artifact.facts["encoder"] == "resnet18+pixels" and len(project.artifacts("evidence")) == n_made
-    with pytest.raises(InvalidSettingError, match="There are 3 weights for the 2 encoders"):
+    with pytest.raises(InvalidSettingError, match="There are 3 weight files for the 2 encoders"):
         run(weights="a+b+c")
 
 

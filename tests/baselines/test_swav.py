@@ -170,5 +170,5 @@ def test_the_quick_preset_does_not_warm_up():
 
 
 def test_a_handful_of_images_is_refused():
-    with pytest.raises(InvalidDataError, match="cannot be trained on 3 images"):
+    with pytest.raises(InvalidDataError, match="at least 4 images to train on; there are 3"):
         train_encoder(streaks()[0][:3], settings=SMALL, seed=0, progress=Collected())

@@ -105,8 +105,8 @@ def test_a_stop_while_the_features_are_written_is_honoured_and_resumed(project, 
 def test_a_run_from_before_features_were_kept_still_serves(project, tmp_path):
     add_trajectory(project, tmp_path)
     assert TrajectoryRun(project.latest("trajectory")).features() is None
-    assert "kept no features" in available_features(project)["dynamics"]
-    with pytest.raises(MissingStepError, match="run the dynamics again"):
+    assert "has no features" in available_features(project)["dynamics"]
+    with pytest.raises(MissingStepError, match="repeat the dynamics run"):
         make_maps(project, MapSettings(features="dynamics", method="pca"), Collected())
 
 

@@ -80,7 +80,7 @@ def test_the_caption_says_over_how_many_seeds(rows, words):
 
 def test_the_caption_says_when_methods_are_ranked_by_some_of_their_seeds():
     rows = [("random", 0.5, 0, 0.7), ("random", 0.5, 1, 0.7), ("a", 0.5, 0, 0.7)]
-    assert "ranked by those they share" in table_caption(view_of(table(*rows)))
+    assert "ranked by the seeds they share" in table_caption(view_of(table(*rows)))
     assert "ranked" not in table_caption(view_of(table(*rows, ("a", 0.5, 1, 0.7))))
 
 

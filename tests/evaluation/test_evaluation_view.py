@@ -148,7 +148,7 @@ def test_the_sentence_of_the_issue():
         (
             five_seeds([0.02]),
             "keeps 94% of full accuracy, 2.0 points above random, from one seed: this may be chance. "
-            "More seeds would tell.",
+            "Run more seeds to find out.",
         ),
         (
             five_seeds([0.02, 0.03, 0.01], full=None),
@@ -157,8 +157,7 @@ def test_the_sentence_of_the_issue():
         ),
         (
             semi([("full", 0.0, 0, 0.8), ("semi_aum_cutoff", 0.8, 0, 0.6), ("semi_aum_cutoff", 0.8, 1, 0.6)]),
-            "keeps 75% of full accuracy (2 seeds). Random was not tried there, so whether chance does as well is not "
-            "known.",
+            "keeps 75% of full accuracy (2 seeds). Random was not run there, so it is unknown whether it does as well.",
         ),
         (
             semi([("random", 0.8, 1, 0.5), ("semi_aum_cutoff", 0.8, 0, 0.6)]),
@@ -171,11 +170,11 @@ def test_the_sentence_never_says_more_than_is_known(view, said):
 
 
 def test_the_sentence_without_another_method_or_without_anything():
-    assert semi([("random", 0.5, 0, 0.7)]).sentence().endswith("(1 seed). No other method was tried there.")
+    assert semi([("random", 0.5, 0, 0.7)]).sentence().endswith("(1 seed). No other method was run there.")
     assert semi([("full", 0.0, 0, 0.9)]).sentence() == (
-        "All images together reach 90.0% accuracy (1 seed). No coreset was tried yet."
+        "Training on all images reaches 90.0% accuracy (1 seed). No coreset has been trained yet."
     )
-    assert semi([]).sentence() == "No training has ended yet."
+    assert semi([]).sentence() == "No training has finished yet."
     assert semi([("random", 0.5, 0, 0.7)]).sentence(0.3) == "At 30% pruning nothing was measured."
 
 
@@ -189,9 +188,9 @@ def ranked(levels, noise, **options):
 def test_rivals_that_may_be_as_good_are_named_and_better_ones_first():
     levels = {"random": 0.5, "semi_dual_beta": 0.69, "semi_aum_cutoff": 0.70, "zcore": 0.6, "fully_supervised": 0.9}
     view = ranked(levels, noise=0.05, unranked=["fully_supervised"])
-    assert view.rivals_sentence() == "May be as good, as far as these seeds tell: Semi-DUAL+Beta."
+    assert view.rivals_sentence() == "Not clearly different with these seeds: Semi-DUAL+Beta."
     assert view.rivals_sentence(0.8, "zcore") == (
-        "Better than it, beyond chance: Semi-AUM. May be as good, as far as these seeds tell: Semi-DUAL+Beta."
+        "Better, beyond chance: Semi-AUM. Not clearly different with these seeds: Semi-DUAL+Beta."
     )
     against = view.against("zcore", 0.8)
     assert list(against) == ["semi_dual_beta", "semi_aum_cutoff"]

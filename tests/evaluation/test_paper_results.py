@@ -116,7 +116,7 @@ def test_a_part_of_a_data_set_is_said_to_be_one():
         (
             torchvision("CIFAR10"),
             "quick",
-            "Coresets were trained on here with the preset quick, not with paper:cifar10: compare the order, not the "
+            "Coresets were trained here with the preset quick, not with paper:cifar10: compare the order, not the "
             "numbers.",
         ),
         (torchvision("CIFAR10"), "paper:cifar100", "with the preset paper:cifar100, not with paper:cifar10: compare"),
@@ -131,12 +131,14 @@ def test_numbers_compare_only_where_coresets_were_trained_on_as_in_the_paper(sou
 def test_other_labels_and_other_lengths_are_named_too():
     whole = FakeProject(torchvision("CIFAR10"))
     note = paper_numbers(whole, TITLES, preset="paper:cifar10", truth="pseudo").note
-    assert note.endswith("Coresets had pseudo-labels here, true labels there: compare the order, not the numbers.")
+    assert note.endswith(
+        "Coresets had pseudo-labels here, true labels in the paper: compare the order, not the numbers."
+    )
     note = paper_numbers(whole, TITLES, preset="paper:cifar10", epochs=5).note
     assert "here for 5 epochs, not for the 200 of paper:cifar10: compare the order" in note
     assert "compare the order" not in paper_numbers(whole, TITLES, preset="paper:cifar10", epochs=200).note
     both = paper_numbers(FakeProject(torchvision("CIFAR10"), n=12_000), TITLES, truth="pseudo").note
-    assert "this one 12,000; coresets were trained on here with the preset quick" in both and "pseudo-labels" in both
+    assert "this one 12,000; coresets were trained here with the preset quick" in both and "pseudo-labels" in both
     assert len(both) < 400  # as much as the page shows
 
 

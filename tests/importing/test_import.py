@@ -137,7 +137,7 @@ def test_added_images_come_after_the_old_ones_and_known_ones_are_skipped(tmp_pat
 
 def test_adding_only_known_images_is_refused_and_leaves_nothing(class_folder, import_into):
     project, _ = import_into(SourceSpec("folder", str(class_folder)))
-    with pytest.raises(SourceError, match="All 20 usable images are in the pool already"):
+    with pytest.raises(SourceError, match="All 20 usable images are already in the pool"):
         import_into(SourceSpec("folder", str(class_folder)), project)
     assert [artifact.id for artifact in project.artifacts()] == ["pool-0001"]
 
@@ -174,7 +174,7 @@ def test_a_stop_leaves_nothing_behind(class_folder, import_into, workspace):
 
 def test_an_empty_source_says_so(tmp_path, import_into):
     (tmp_path / "nothing").mkdir()
-    with pytest.raises(SourceError, match="No image was found"):
+    with pytest.raises(SourceError, match="No images were found"):
         import_into(SourceSpec("folder", str(tmp_path / "nothing")))
 
 
@@ -254,6 +254,6 @@ def test_a_decoder_that_fails_costs_one_image(tmp_path, import_into, monkeypatch
 def test_decoders_that_never_start_end_the_import(class_folder, import_into, workspace, monkeypatch):
     monkeypatch.setattr(workers, "_work", bad_decoder.never_begin)
     project = workspace.create("Test")
-    with pytest.raises(JobError, match="as soon as they are started"):
+    with pytest.raises(JobError, match="as soon as they start"):
         import_into(SourceSpec("folder", str(class_folder)), project)
     assert os.listdir(project.artifacts_folder) == []

@@ -73,7 +73,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(small_pool, tmp_path, name):
                 run(small_pool, folder=folder, progress=Collected(stop_after=stop), **changes)
         assert same(run(small_pool, folder=folder, **changes), whole), stops
     again = run(small_pool, folder=folder, **changes)
-    assert same(again, whole) and "Going on from step 12." in again.notes
+    assert same(again, whole) and "Resuming from step 12." in again.notes
 
 
 def test_a_damaged_checkpoint_costs_steps_and_nothing_else(small_pool, tmp_path):
@@ -83,7 +83,7 @@ def test_a_damaged_checkpoint_costs_steps_and_nothing_else(small_pool, tmp_path)
     (tmp_path / "round-0" / "checkpoint-00000008.safetensors").write_bytes(b"broken")
     resumed = run(small_pool, folder=tmp_path)
     assert same(resumed, whole)
-    assert "Checkpoint 8 is damaged" in resumed.notes[0] and "Going on from step 6." in resumed.notes[1]
+    assert "Checkpoint 8 is damaged" in resumed.notes[0] and "Resuming from step 6." in resumed.notes[1]
 
 
 def test_a_folder_of_another_run_is_refused(small_pool, tmp_path):

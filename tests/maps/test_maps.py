@@ -107,7 +107,7 @@ def test_a_large_pool_is_placed_by_a_stated_sample(project, monkeypatch):
 def test_pixels_need_no_model_and_pretrained_needs_a_name(project):
     made = make_maps(project, MapSettings(method="pca", features="pixels"), Collected())[-1]
     assert made.artifact.facts["n_dimensions"] == 28 * 28 and "pool" in made.artifact.inputs
-    with pytest.raises(InvalidSettingError, match="name of an encoder"):
+    with pytest.raises(InvalidSettingError, match="encoder's name"):
         MapSettings(features="pretrained")
     with pytest.raises(MissingStepError, match="no dynamics run"):
         make_maps(project, MapSettings(features="dynamics"), Collected())

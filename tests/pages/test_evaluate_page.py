@@ -73,7 +73,9 @@ def test_the_empty_page_explains_and_offers_the_form(project):
     assert metric(app, "Trainings") == "48"  # 3 methods x 5 ratios x 3 seeds, and the full data 3 times
     assert metric(app, "Takes about") == "not known"
     assert "Trains a fresh network on each coreset with the reference labels" in words(app)
-    assert "images of the pool that are kept out of every coreset, because it came without test images" in words(app)
+    assert "images of the pool that are held out of every coreset, because the pool came without test images" in words(
+        app
+    )
 
 
 def test_starting_queues_what_was_chosen(project, queued):
@@ -151,7 +153,7 @@ def test_several_evaluations_can_be_chosen_and_one_deleted(project):
     fake_evaluation(project, fake_trials(n_seeds=2))
     fake_evaluation(project, table(("semi_aum_cutoff", 0.7, 0, 0.6)))
     app = opened(project)
-    assert "Random was not tried there" in words(app)
+    assert "Random was not run there" in words(app)
     app.selectbox(key="evaluate_shown_evaluation-0002").set_value("evaluation-0001").run()
     assert "(2 seeds)" in words(app)
     assert app.dataframe[-1].value["Evaluation"].tolist() == ["evaluation-0002", "evaluation-0001"]

@@ -39,7 +39,7 @@ def test_the_form_counts_trials_and_starts_a_search(project):
     app.number_input(key="search_seeds").set_value(1).run()
     assert "7 trials" in said(app)
     app.multiselect(key="search_ratios").set_value([]).run()
-    assert "ratios must be one or more" in app.error[0].value.replace("\\", "")
+    assert "ratios must list one or more" in app.error[0].value.replace("\\", "")
     app.multiselect(key="search_ratios").set_value([0.3, 0.5]).run()
     app.button(key="search_begin").click().run()
     assert not app.exception

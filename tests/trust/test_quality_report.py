@@ -176,7 +176,7 @@ def test_a_cell_of_the_confusion_matrix_names_its_images(project):
 
 
 def test_unequal_lengths_are_refused():
-    with pytest.raises(InvalidDataError, match="2 answers for 3 images"):
+    with pytest.raises(InvalidDataError, match="2 predictions for 3 images"):
         q.confusion_matrix(np.zeros(3, int), np.zeros(2, int), 1)
 
 

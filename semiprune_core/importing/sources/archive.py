@@ -75,7 +75,7 @@ class ArchiveSource:
 
     def _is_usable(self, path: str, member: ziplist.Member) -> bool:
         if name_hash(self._prefix + path) in self._exact:
-            return self._note(path, "ZIP_DUPLICATE_NAME", "stands in the archive more than once; none was imported.")
+            return self._note(path, "ZIP_DUPLICATE_NAME", "appears in the archive more than once; none was imported.")
         if member.is_link:
             return self._note(path, "ZIP_LINK", "is a link inside the archive and was left out. Pack the file itself.")
         suffix = layout.suffix_of(path.rpartition("/")[2])
@@ -85,7 +85,7 @@ class ArchiveSource:
             self.problems.append(layout.not_an_image(path))
             return False
         if name_hash((self._prefix + path).casefold()) in self._folded:
-            self._note(path, "ZIP_DUPLICATE_NAME", "has a twin that differs in case only; both were kept.")
+            self._note(path, "ZIP_DUPLICATE_NAME", "has a twin whose name differs only in case; both were imported.")
         return True
 
     def _note(self, path: str, code: str, what: str) -> bool:
@@ -98,7 +98,7 @@ def guarded_file(location: str, guard: PathGuard, what: str) -> Path:
     """The real path of a file a person named."""
     path = guard.resolve(location)
     if not path.is_file():
-        raise SourceError(f"{shown(location)} is not there. Check the name of the {what}.", code="FILE_MISSING")
+        raise SourceError(f"{shown(location)} does not exist. Check the name of the {what}.", code="FILE_MISSING")
     return path
 
 

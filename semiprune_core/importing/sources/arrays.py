@@ -99,7 +99,7 @@ class ArraySource:
             return None
         if self._twice and name_hash(path) in self._twice:
             self.problems.append(
-                Problem(path, "DUPLICATE_ROW", f"{shown(path)} (row {row}) stands in paths more than once.")
+                Problem(path, "DUPLICATE_ROW", f"{shown(path)} (row {row}) appears in paths more than once.")
             )
             return None
         return path
@@ -114,7 +114,7 @@ def _values(column: np.ndarray | None) -> Iterator[Any]:
             letters = values.view(f"{values.dtype.byteorder}u4")
             if letters.max(initial=0) > sys.maxunicode:
                 raise SourceError(
-                    "A text column of the .npz file holds numbers that are no letters.", code="NPZ_CORRUPT"
+                    "A text column of the .npz file holds numbers that are not characters.", code="NPZ_CORRUPT"
                 )
         yield from values.tolist()
 
@@ -167,13 +167,13 @@ def _class_names(name: str, given: np.ndarray | None, labels: np.ndarray | None)
         raise _bad(name, "class_names must be a list of text", "NPZ_TYPE")
     names = tuple(_clean(word) for word in _values(given)) if given is not None else None
     if names is not None and len(set(names)) != len(names):
-        raise _bad(name, "class_names holds a name twice", "NPZ_LABELS")
+        raise _bad(name, "class_names lists a name twice", "NPZ_LABELS")
     if labels is None or labels.dtype.kind == "U":
         return names
     low, high = int(labels.min()), int(labels.max())
     if names is None:
         if high >= 100_000:
-            raise _bad(name, f"labels reach {high}; without class_names at most 99999 is allowed", "NPZ_LABELS")
+            raise _bad(name, f"the highest label is {high}; without class_names at most 99999 is allowed", "NPZ_LABELS")
         names = tuple(str(number) for number in range(high + 1))
     if low < -1 or high >= len(names):
         raise _bad(name, f"labels run from {low} to {high}, but there are {len(names)} class_names", "NPZ_LABELS")

@@ -38,8 +38,8 @@ def _torchvision() -> Any:
         import torchvision.datasets
     except (ImportError, RuntimeError, AttributeError) as error:  # "operator torchvision::nms does not exist"
         raise SourceError(
-            f"torch and torchvision do not fit together here ({shown(str(error), 80)}). "
-            "Run `make install` to get the matching pair.",
+            f"torch and torchvision do not match here ({shown(str(error), 80)}). "
+            "Run `make install` to install a matching pair.",
             code="TORCHVISION_BROKEN",
         ) from error
     return torchvision.datasets
@@ -57,7 +57,7 @@ def _made(name: str, root: Path, download: bool, make: Callable[[], Any]) -> Any
                 code="DOWNLOAD_FAILED",
             ) from error
         raise SourceError(
-            f"{name} was not found in {root} ({reason}). Name the folder that holds it, or choose download.",
+            f"{name} was not found in {root} ({reason}). Give the folder that holds it, or choose to download it.",
             code="DATASET_MISSING",
         ) from error
 
@@ -79,7 +79,7 @@ def open_dataset(
         raise UnknownNameError(f"Unknown data set '{shown(location)}'. Known: {', '.join(NAMES)}.")
     if not root:
         raise SourceError(
-            f"Name the folder that holds {name}, or that may receive it: torchvision:{name}:FOLDER.",
+            f"Give the folder that holds {name}, or where to download it: torchvision:{name}:FOLDER.",
             code="DATASET_MISSING",
         )
     check_range("test_share", test_share, low=0, high=1, high_open=True)
@@ -190,7 +190,7 @@ def _open_image_folders(name: str, root: Path) -> FolderSource:
 
 def _no_folders(name: str, root: Path, wanted: str) -> SourceError:
     return SourceError(
-        f"{name} was not found in {root}: there must be {wanted}. It cannot be downloaded from here; "
+        f"{name} was not found in {root}: expected {wanted}. It cannot be downloaded here; "
         "get it from its authors and unpack it there.",
         code="DATASET_MISSING",
     )

@@ -61,7 +61,7 @@ class FolderSource:
             self._note(
                 folder or ".",
                 "FOLDER_UNREADABLE",
-                f"could not be listed ({error.strerror}) and was left out. Give it reading rights.",
+                f"could not be listed ({error.strerror}) and was left out. Make it readable.",
             )
             return []
         seen = [(name, kind) for name, kind in listed if not self._leaves_out(name)]
@@ -101,17 +101,17 @@ class FolderSource:
             self.problems.append(layout.not_an_image(relative))
             return False
         if name in twins.similar:
-            self._note(relative, "NAME_TWIN", "has a twin that differs in case only; both were kept.")
+            self._note(relative, "NAME_TWIN", "has a twin whose name differs only in case; both were imported.")
         return True
 
     def _stays_inside(self, relative: str) -> bool:
         real = Path(os.path.realpath(self.root / relative))
         if not is_inside(real, self.root):
-            return self._note(relative, "PATH_OUTSIDE_ROOT", "is a link that leads out of its folder. Copy its goal.")
+            return self._note(relative, "PATH_OUTSIDE_ROOT", "is a link out of its folder. Copy the file itself.")
         if real.is_dir():
             return self._note(relative, "LINKED_FOLDER", "is a link to a folder and was not followed.")
         if not real.is_file():
-            return self._note(relative, "FILE_MISSING", "is a link that leads nowhere. Remove it.")
+            return self._note(relative, "FILE_MISSING", "is a broken link. Remove it.")
         return True
 
     def _note(self, relative: str, code: str, what: str) -> bool:
@@ -146,7 +146,7 @@ def guarded_folder(location: str, guard: PathGuard) -> Path:
         os.scandir(root).close()
     except OSError as error:
         raise SourceError(
-            f"The folder {shown(location)} cannot be listed ({error.strerror}). Give it reading rights.",
+            f"The folder {shown(location)} cannot be listed ({error.strerror}). Make it readable.",
             code="FOLDER_UNREADABLE",
         ) from error
     return root

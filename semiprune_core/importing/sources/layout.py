@@ -143,7 +143,7 @@ def twins(names: Iterable[str]) -> Twins:
 def not_an_image(path: str) -> Problem:
     """The problem of a file whose name ends unlike an image."""
     suffix = suffix_of(path.rpartition("/")[2])
-    kind = f"ends in .{shown(suffix, 20)}" if suffix else "has no ending"
+    kind = f"ends in .{shown(suffix, 20)}" if suffix else "has no file extension"
     return Problem(
         path,
         "NOT_AN_IMAGE",

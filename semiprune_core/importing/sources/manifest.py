@@ -74,7 +74,7 @@ def open_table(path: Path) -> Table:
         file.seek(0)
         _, header = next(_csv_cells(path, file, separator), (0, []))
     if not any(header):
-        raise SourceError(f"{shown(path.name)} is empty. It needs a header and a row per image.", code="CSV_EMPTY")
+        raise SourceError(f"{shown(path.name)} is empty. It needs a header and one row per image.", code="CSV_EMPTY")
     return Table(path, tuple(name.strip() for name in header), encoding, separator)
 
 
@@ -129,7 +129,7 @@ def _named_text(path: Path, encoding: str) -> Iterator[None]:
     try:
         yield
     except UnicodeError as error:
-        raise _encoding_error(path, _first_bad_line(path, encoding), f"does not fit {encoding.upper()}") from error
+        raise _encoding_error(path, _first_bad_line(path, encoding), f"is not valid {encoding.upper()}") from error
 
 
 def _first_bad_line(path: Path, encoding: str) -> int:
@@ -216,7 +216,7 @@ def preview(path: str | Path, guard: PathGuard | None = None, n: int = 20) -> Pr
     """The first ``n`` rows; ``guard`` checks the path unless the caller has done so."""
     real = guarded_file(str(path), guard, "table") if guard else Path(path)
     if not real.is_file():
-        raise SourceError(f"{shown(str(path))} is not there. Check the name of the table.", code="FILE_MISSING")
+        raise SourceError(f"{shown(str(path))} does not exist. Check the name of the table.", code="FILE_MISSING")
     table = open_table(real)
     rows: list[dict[str, str]] = []
     for _, cells in table.rows():
@@ -296,7 +296,7 @@ class ManifestSource:
         """The file's path below the root as the row spells it, judged by its letters alone."""
         given = _cell(cells, self._path_at)
         if not given:
-            return self._note(number, given, "ROW_WITHOUT_PATH", "names no file.")
+            return self._note(number, given, "ROW_WITHOUT_PATH", "does not name a file.")
         try:
             PathGuard.check_text(given)
             if given.isascii() and PLAIN.fullmatch(given):
@@ -323,13 +323,13 @@ class ManifestSource:
         if key not in seen:
             seen[key] = number
             return False
-        self._note(number, path, "DUPLICATE_ROW", f"names {shown(path)} again, after row {seen[key]}, which counts.")
+        self._note(number, path, "DUPLICATE_ROW", f"names {shown(path)} again; row {seen[key]} is used.")
         return True
 
     def _is_there(self, number: int, path: str) -> bool:
         place = os.path.join(self._root, path)
         if not is_inside(Path(os.path.realpath(place)), self._root):
-            self._note(number, path, "PATH_OUTSIDE_ROOT", f"names {shown(path)}, a link that leads out of its folder.")
+            self._note(number, path, "PATH_OUTSIDE_ROOT", f"names {shown(path)}, a link out of its folder.")
             return False
         if not os.path.isfile(place):
             self._note(

@@ -72,16 +72,16 @@ def _file(at: FileAt, name: str) -> bytes:
 
 def _unreadable(name: str, error: OSError) -> SourceError:
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-        return SourceError(f"{shown(name)} is not there. Check its name, or put it back.", code="FILE_MISSING")
+        return SourceError(f"{shown(name)} is missing. Check its name, or put it back.", code="FILE_MISSING")
     return SourceError(
-        f"{shown(name)} cannot be read ({error.strerror}). Check its rights and its disk.", code="FILE_UNREADABLE"
+        f"{shown(name)} cannot be read ({error.strerror}). Check its permissions and the disk.", code="FILE_UNREADABLE"
     )
 
 
 def _check_bytes(name: str, size: int) -> None:
     if size > MAX_FILE_BYTES:
         raise SourceError(
-            f"{shown(name)} has {size / 1e6:.0f} MB, more than the {MAX_FILE_BYTES / 1e6:g} MB allowed for one image. "
+            f"{shown(name)} is {size / 1e6:.0f} MB, more than the {MAX_FILE_BYTES / 1e6:g} MB allowed for one image. "
             "Make it smaller.",
             code="FILE_TOO_LARGE",
         )

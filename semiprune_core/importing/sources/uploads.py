@@ -50,7 +50,7 @@ class UploadSource:
                 self.problems.append(layout.not_an_image(path))
                 continue
             if name in twins.similar:
-                text = f"{shown(path)} has a twin that differs in case only; both were kept."
+                text = f"{shown(path)} has a twin whose name differs only in case; both were imported."
                 self.problems.append(Problem(path, "NAME_TWIN", text))
             label, split = self._layout.place(path)
             yield Entry(path, FileAt(str(self._files), str(self._files / self._index[name])), label, split)

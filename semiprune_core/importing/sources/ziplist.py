@@ -97,7 +97,7 @@ def find_directory(path: Path) -> Directory:
         if end_at + END.size + comment != size:
             raise corrupt(path, "there are bytes after its end record")
         if disk not in (0, FULL16) or first_disk not in (0, FULL16) or here != count:
-            raise corrupt(path, "it is one part of several")
+            raise corrupt(path, "it is one part of a multi-part archive")
         begin = end_at
         locator_at = end_at - LOCATOR64.size
         file.seek(max(0, locator_at))
@@ -126,11 +126,11 @@ def _zip64(path: Path, file: BinaryIO, locator: bytes, locator_at: int) -> tuple
     """(count, length, offset) of the directory by the ZIP64 end record, and where that record begins."""
     _, disk, record_at, disks = LOCATOR64.unpack(locator)
     if record_at + END64.size > locator_at or disk != 0 or disks > 1:
-        raise corrupt(path, "its ZIP64 locator points to nowhere")
+        raise corrupt(path, "its ZIP64 locator points nowhere")
     file.seek(record_at)
     magic, rest, _, _, disk, first_disk, here, count, length, offset = END64.unpack(file.read(END64.size))
     if magic != b"PK\6\6" or record_at + 12 + rest != locator_at or disk or first_disk or here != count:
-        raise corrupt(path, "its ZIP64 record does not fit its locator")
+        raise corrupt(path, "its ZIP64 record does not match its locator")
     return count, length, offset, record_at
 
 
@@ -168,7 +168,7 @@ def _member(path: Path, fields: tuple[int, ...], raw_name: bytes, extra: bytes) 
         except IndexError:
             raise corrupt(path, f"the ZIP64 sizes of {shown(name)} are missing") from None
     if disk not in (0, FULL16):
-        raise corrupt(path, "it is one part of several")
+        raise corrupt(path, "it is one part of a multi-part archive")
     return Member(name, offset, compressed, size, method, crc, flags, attributes >> 16)
 
 
@@ -242,7 +242,7 @@ def _check_name(path: Path, member: Member) -> None:
 
 def _too_large(path: Path, what: str, size: int, packed: int, remedy: str) -> SourceError:
     return SourceError(
-        f"The archive {shown(path.name)} looks like a bomb: {what} from {packed:,} to {size:,} bytes, "
+        f"The archive {shown(path.name)} looks like a ZIP bomb: {what} from {packed:,} to {size:,} bytes, "
         f"more than {MAX_RATIO} times. {remedy}",
         code="ZIP_TOO_LARGE",
     )
@@ -252,7 +252,7 @@ def _check_overlap(path: Path, starts: np.ndarray, ends: np.ndarray, directory_a
     order = np.argsort(starts, kind="stable")
     limits = np.append(starts[order][1:], np.uint64(directory_at))
     if (ends[order] > limits).any():
-        raise corrupt(path, "entries lie over each other, or over its directory")
+        raise corrupt(path, "its entries overlap each other or its directory")
 
 
 def unpack(handle: int, at: ArchiveMember) -> Iterator[bytes]:
@@ -260,7 +260,7 @@ def unpack(handle: int, at: ArchiveMember) -> Iterator[bytes]:
     archive, name = Path(at.archive), shown(at.name)
     if at.method not in (STORED, DEFLATED):
         raise SourceError(
-            f"{name} is packed by method {at.method}, which is not supported. Pack it with Deflate.", code="ZIP_METHOD"
+            f"{name} is compressed with method {at.method}, which is not supported. Use Deflate.", code="ZIP_METHOD"
         )
     inflate = zlib.decompressobj(-zlib.MAX_WBITS) if at.method == DEFLATED else None
     place, left = _data_begins(handle, at), at.compressed
@@ -281,7 +281,7 @@ def unpack(handle: int, at: ArchiveMember) -> Iterator[bytes]:
             check_sum = zlib.crc32(piece, check_sum)
             yield piece
     if given != at.size or check_sum != at.crc:
-        raise corrupt(archive, f"the bytes of {name} do not match their check sum")
+        raise corrupt(archive, f"the bytes of {name} do not match their checksum")
 
 
 def _data_begins(handle: int, at: ArchiveMember) -> int:
@@ -291,7 +291,7 @@ def _data_begins(handle: int, at: ArchiveMember) -> int:
         raise corrupt(Path(at.archive), f"{shown(at.name)} is not where its directory says")
     fields = LOCAL.unpack(header)
     if fields[2] & ENCRYPTED or fields[3] != at.method:
-        raise corrupt(Path(at.archive), f"{shown(at.name)} is packed in another way than its directory says")
+        raise corrupt(Path(at.archive), f"{shown(at.name)} is compressed differently than its directory says")
     return at.offset + LOCAL.size + fields[9] + fields[10]
 
 

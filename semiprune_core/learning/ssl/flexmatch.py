@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     "flexmatch",
     title="FlexMatch",
     paper="arXiv:2110.08263",
-    about="A threshold per class, lower where less is learned.",
+    about="A threshold per class, lower for classes learned less well.",
 )
 @dataclass(frozen=True, kw_only=True)
 class FlexMatch(FixMatch):

@@ -196,7 +196,7 @@ def test_missing_data_are_named(root, monkeypatch, download, code):
 
 @pytest.mark.parametrize("name", ["ImageNet", "TinyImageNet"])
 def test_missing_folders_are_named(root, name):
-    with pytest.raises(SourceError, match="there must be train/") as caught:
+    with pytest.raises(SourceError, match="expected train/") as caught:
         known(root, name)
     assert caught.value.code == "DATASET_MISSING"
 
