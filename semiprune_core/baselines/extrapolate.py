@@ -33,7 +33,7 @@ def extrapolate_knn(
     Known scores stay as they are.
     """
     rest = np.setdiff1d(np.arange(len(values)), known_idx)
-    all_scores = {name: np.empty(len(values)) for name in known_scores}
+    all_scores: dict[str, FloatArray] = {name: np.empty(len(values)) for name in known_scores}
     for name, scores in known_scores.items():
         all_scores[name][known_idx] = scores
     if not len(rest):

@@ -64,6 +64,7 @@ class GraphNet(nn.Module):
         """Features (N, D), labels of some nodes, and the (N, N) sparse graph to (N, S)."""
         nodes, labels = shown
         for number, layer in enumerate(self.layers):
+            assert isinstance(layer, nn.Linear)
             n_classes = layer.in_features - x.shape[1]  # 0 behind the first layer
             product = F.linear(x, layer.weight[:, n_classes:])
             if number == 0:

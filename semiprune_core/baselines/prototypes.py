@@ -35,7 +35,8 @@ def prototypicality(
         raise InvalidDataError(f"There are {there} for {n_clusters} clusters. Ask for fewer clusters.")
     rows = unit_length(values[~blank] if blank.any() else values)
     fit = _in_batches if len(rows) > MANY else _at_once
-    least, best = math.inf, np.empty(0)
+    least = math.inf
+    best: FloatArray = np.empty(0)
     for number, start in enumerate(np.random.SeedSequence(seed).generate_state(n_starts)):
         _go_on(progress, number, n_starts)
         inertia, centroids = fit(rows, n_clusters, int(start), progress)

@@ -19,7 +19,7 @@ from semiprune_core.baselines.settings import SwavSettings
 from semiprune_core.baselines.steps import run_steps
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning import augment, sampling
-from semiprune_core.learning.device import choose_device
+from semiprune_core.learning.device import channels_last, choose_device
 from semiprune_core.learning.images import Images
 from semiprune_core.learning.nets import build_net
 from semiprune_core.learning.optim import SCHEDULES, set_lr
@@ -96,7 +96,7 @@ def train_encoder(
         raise InvalidDataError(f"An encoder needs at least 4 images to train on; there are {n}.")
     weights_seed = int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0])
     net = build_net(settings.net, image_size=images.size, channels=images.channels, n_classes=2, seed=weights_seed)
-    net = net.to(images.device, memory_format=torch.channels_last).train()
+    net = channels_last(net, images.device).train()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(weights_seed)
         projector = Projector(net.n_features, settings)

@@ -74,6 +74,10 @@ class Heads(nn.Module):
 class Averages(nn.Module):
     """Running means: the teacher's cluster shares ``shares`` (H, C) and the loss of each head ``losses`` (H,)."""
 
+    shares: Tensor
+    losses: Tensor
+    weight: Tensor
+
     def __init__(self, n_heads: int, n_clusters: int) -> None:
         super().__init__()
         self.register_buffer("shares", torch.full((n_heads, n_clusters), 1 / n_clusters))

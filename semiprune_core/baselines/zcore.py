@@ -44,7 +44,7 @@ def zcore_scores(
     columns = np.empty((n_dimensions, n), dtype=np.float32)  # a subspace is a few rows
     for start in range(0, n, BLOCK):
         columns[:, start : start + BLOCK] = values[start : start + BLOCK].T
-    total = rng.random(n) if settings.random_start else np.zeros(n)
+    total: FloatArray = rng.random((n,)) if settings.random_start else np.zeros(n)
     dims, points = draw_points(columns, n_samples_for(n, settings), settings.subspace, rng)
     order = np.lexsort(dims.T[::-1])
     begins = np.flatnonzero(np.r_[True, (dims[order][1:] != dims[order][:-1]).any(axis=1)])

@@ -73,7 +73,8 @@ def _new(args: argparse.Namespace, workspace: Workspace, console: Console) -> Ou
 
 
 def _projects(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
-    found, lines = [], []
+    found: list[dict[str, object]] = []
+    lines = []
     for name in workspace.names():
         try:
             project = workspace.project(name)

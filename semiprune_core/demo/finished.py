@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -182,6 +182,11 @@ def _put_folder(packed: zipfile.ZipFile, manifest: Mapping[str, Any], project: P
         shutil.rmtree(aside, ignore_errors=True)
 
 
+def _clock_at(seconds: float) -> Callable[[], float]:
+    """A clock that stands still."""
+    return lambda: seconds
+
+
 def _put_labels(store: LabelStore, project: Project, said: Mapping[str, Any]) -> None:
     """Draw as it was drawn, and replay the label events at their times."""
     if store.last_seq:
@@ -195,7 +200,7 @@ def _put_labels(store: LabelStore, project: Project, said: Mapping[str, Any]) ->
             store.drawings.draw(pool_hash=pool.hash, ids=pool.ids, duplicate_of=pool.duplicate_of, **how)
         number = {one.name: one.class_id for one in store.classes.all()}
         for moment, rows in groupby(said["events"], key=lambda row: row["saved_ms"]):
-            store.clock = lambda moment=moment: moment / 1000
+            store.clock = _clock_at(moment / 1000)
             store.append(
                 [
                     Event(

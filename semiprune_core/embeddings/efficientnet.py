@@ -12,8 +12,15 @@ from typing import ClassVar
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-STAGES = ((1, 3, 1, 1, 16), (6, 3, 2, 2, 24), (6, 5, 2, 2, 40), (6, 3, 2, 3, 80), (6, 5, 1, 3, 112), (6, 5, 2, 4, 192))
-STAGES += ((6, 3, 1, 1, 320),)
+STAGES = (
+    (1, 3, 1, 1, 16),
+    (6, 3, 2, 2, 24),
+    (6, 5, 2, 2, 40),
+    (6, 3, 2, 3, 80),
+    (6, 5, 1, 3, 112),
+    (6, 5, 2, 4, 192),
+    (6, 3, 1, 1, 320),
+)
 """Expansion, kernel, stride of the first block, number of blocks, channels."""
 STEM, HEAD = 32, 1280
 EPSILON = 1e-3  # of the normalisation, TensorFlow's

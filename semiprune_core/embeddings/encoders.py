@@ -175,9 +175,9 @@ def _timm(name: str, *, fetch: bool) -> nn.Module:
 
     if name.split(".")[0] not in timm.list_models():
         raise InvalidSettingError(f"timm has no model '{shown(name)}' here. Check the name, or update timm.")
-    any_size = {"dynamic_img_size": True, "dynamic_img_pad": True} if name.startswith("vit_") else {}
+    any_size: dict[str, Any] = {"dynamic_img_size": True, "dynamic_img_pad": True} if name.startswith("vit_") else {}
     # CLIP's last layer is no classifier but its projection into the space shared with text; left alone, timm keeps it
-    head = {} if "_clip_" in name and name.endswith(".openai") else {"num_classes": 0}
+    head: dict[str, Any] = {} if "_clip_" in name and name.endswith(".openai") else {"num_classes": 0}
     return _fetched(name, lambda: timm.create_model(name, pretrained=fetch, **head, **any_size))
 
 
@@ -274,11 +274,11 @@ def _answering(encoder: Encoder, side: int, device: str) -> Callable[[np.ndarray
     import torch
     from torch.nn import functional
 
-    from semiprune_core.learning.device import choose_device
+    from semiprune_core.learning.device import channels_last, choose_device
 
     place = choose_device(device)
     mean, std = (torch.tensor(values, device=place).view(1, 3, 1, 1) for values in (encoder.mean, encoder.std))
-    net = encoder.net.to(place, memory_format=torch.channels_last)  # half the time on a CPU
+    net = channels_last(encoder.net, place)  # half the time on a CPU
 
     @torch.inference_mode()
     def answer(batch: np.ndarray) -> np.ndarray:

@@ -7,7 +7,8 @@ from html import escape
 
 import pandas as pd
 
-from semiprune_core.evaluation.view import RANDOM, RANKED_BY, Cell, EvaluationView, percent, points, summary
+from semiprune_core.evaluation.settings import RANDOM
+from semiprune_core.evaluation.view import RANKED_BY, Cell, EvaluationView, percent, points, summary
 from semiprune_core.paths import shown
 from semiprune_core.project.spreadsheet import safe_cell
 

@@ -139,7 +139,8 @@ def paper_numbers(
         return None
     tables = (SAME_BUDGET,) if same_annotation_budget else ("coresets", "scores")
     rows = [row for row in _rows() if row["dataset"] == name and row["table"] in tables]
-    by_cell, full = {}, None
+    by_cell: dict[Any, Any] = {}
+    full = None
     for row in rows:
         value, ratio = float(row["test_accuracy_percent"]), float(row["pruning_ratio"])
         if row["method"] == "full":

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
-from semiprune_core.evaluation.view import FULL, RANDOM, Cell, EvaluationView, percent
+from semiprune_core.evaluation.settings import RANDOM
+from semiprune_core.evaluation.view import Cell, EvaluationView, percent
 from semiprune_core.paths import shown
+from semiprune_core.trials import FULL
 
 Scale = Callable[[float], float]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999933", "#332288", "#117733")

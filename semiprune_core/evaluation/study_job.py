@@ -85,7 +85,7 @@ class Stretch:
     facts: Mapping[str, Any]
 
     def report(self, done: int, total: int, /, **facts: Any) -> None:
-        told = {name: facts[name] for name in ("loss", "images_per_s") if name in facts}
+        told: dict[str, Any] = {name: facts[name] for name in ("loss", "images_per_s") if name in facts}
         self.whole.report(self.before + self.cost * done // max(total, 1), self.total, **{**told, **self.facts})
 
     def should_stop(self) -> bool:

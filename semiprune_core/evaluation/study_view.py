@@ -11,12 +11,9 @@ import pandas as pd
 
 from semiprune_core import files, jobs
 from semiprune_core.evaluation.runs import titles_of
-from semiprune_core.evaluation.settings import trial_table
+from semiprune_core.evaluation.settings import COLUMNS, RANDOM, trial_table
 from semiprune_core.evaluation.studies import AXES, COMMON, Axis, axis_of
 from semiprune_core.evaluation.view import (
-    COLUMNS,
-    FULL,
-    RANDOM,
     EvaluationView,
     paired_difference,
     percent,
@@ -25,7 +22,7 @@ from semiprune_core.evaluation.view import (
     view_of,
 )
 from semiprune_core.project.artifacts import Artifact
-from semiprune_core.trials import BOOK, TrialBook
+from semiprune_core.trials import BOOK, FULL, TrialBook
 
 STAGE = "stage.json"
 """What the folder of a share notes when its pseudo-labels are there."""

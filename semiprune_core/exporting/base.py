@@ -105,9 +105,9 @@ class Place:
         """A tree of images and small files: a ZIP or a folder, as the options say."""
         rows = len(self.content.kept_idx)
         if self.options.images == "zip":
-            with self.open("images", ".zip", rows=rows) as file, ZipTree(file, self.content.pool) as tree:
-                yield tree
-                self._label(tree)
+            with self.open("images", ".zip", rows=rows) as file, ZipTree(file, self.content.pool) as archive:
+                yield archive
+                self._label(archive)
         else:
             root = self.folder / FOLDER_ROLE
             tree = FolderTree(root, self.content.pool, str(self.options.images))

@@ -129,7 +129,7 @@ class Decoded:
 def decode(data: bytes, *, name: str) -> Decoded:
     """Decode one image file; ``name`` is for messages. Every way to fail is a :class:`SourceError` with a code."""
     with _quiet(), _named(data, name):
-        image = Image.open(io.BytesIO(data), formats=FORMATS)
+        image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
         mode, kind, size = image.mode, str(image.format), image.size
         _check_size(size, name)
         changes = []

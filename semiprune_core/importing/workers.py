@@ -217,7 +217,7 @@ class DecodePool:
     def _collect(self, done: dict[int, Chunk]) -> None:
         by_connection = {worker.connection: worker for worker in self._workers if worker.given}
         for connection in wait(list(by_connection), timeout=0.5):
-            worker = by_connection[connection]  # type: ignore[index]
+            worker = by_connection[connection]
             try:
                 chunk = worker.connection.recv()
             except (EOFError, OSError):

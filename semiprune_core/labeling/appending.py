@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from semiprune_core.labeling import schema
-from semiprune_core.labeling.events import BY_HAND, UNDOABLE, Ack, Event, Held, Place, held_of
+from semiprune_core.labeling.events import BY_HAND, UNDOABLE, Ack, Event, EventRow, Held, Place, held_of
 from semiprune_core.labeling.schema import in_chunks, signed, unsigned
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Append:
 
     # --- one event ---------------------------------------------------------------------------------------------
 
-    def _already(self, event: Event, row: Mapping[str, Any]) -> Ack:
+    def _already(self, event: Event, row: EventRow) -> Ack:
         """A repeated id changes nothing, unless it is another event under a used name: that is refused."""
         same = row["action"] == event.action and row["annotator"] == event.annotator
         if event.image_id is not None:
@@ -138,7 +138,7 @@ class Append:
         touched = self._fold_again({_place_of_row(row) for row in meant}, event.event_id)
         return Ack(event.event_id, "saved", event.event_id, touched[0], touched=tuple(touched))
 
-    def _target(self, event: Event) -> Mapping[str, Any] | None:
+    def _target(self, event: Event) -> EventRow | None:
         """The event meant: the named one if it is the annotator's own, else the last that can be undone or redone."""
         table, undone = schema.events, schema.undone
         mine = sa.select(table).where(table.c.project == self.project, table.c.annotator == event.annotator)
@@ -160,7 +160,7 @@ class Append:
             return None
         return self.connection.execute(mine.where(table.c.event_id == last_undo["target"])).mappings().first()
 
-    def _group_of(self, target: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    def _group_of(self, target: EventRow) -> list[EventRow]:
         if not target["group_id"]:
             return [target]
         table = schema.events
@@ -176,7 +176,7 @@ class Append:
         """What holds on these places after their undone events changed."""
         table, undone = schema.events, schema.undone
         is_undone = sa.exists().where(undone.c.project == self.project, undone.c.event_id == table.c.event_id)
-        last: dict[Place, Mapping[str, Any]] = {}
+        last: dict[Place, EventRow] = {}
         for part in in_chunks(sorted({place[0] for place in places})):
             query = (
                 sa.select(table)
@@ -198,9 +198,9 @@ class Append:
             for row in self.connection.execute(query):
                 self.held.setdefault((row[0], row[1], row[2]), held_of_row(row))
 
-    def _known(self, event_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    def _known(self, event_ids: Sequence[str]) -> dict[str, EventRow]:
         table = schema.events
-        found: dict[str, Mapping[str, Any]] = {}
+        found: dict[str, EventRow] = {}
         for part in in_chunks(event_ids):
             query = sa.select(table).where(table.c.project == self.project, table.c.event_id.in_(part))
             found.update((row["event_id"], row) for row in self.connection.execute(query).mappings())
@@ -256,5 +256,5 @@ def _place_of(event: Event) -> Place:
     return signed(event.image_id), event.round, event.holder
 
 
-def _place_of_row(row: Mapping[str, Any]) -> Place:
+def _place_of_row(row: EventRow) -> Place:
     return row["image_id"], row["round"], row["holder"]

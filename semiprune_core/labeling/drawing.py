@@ -291,13 +291,14 @@ class Drawings:
                 if not len(free):
                     raise InvalidSettingError("Every picture of the pool is drawn already; there is none left to draw.")
                 given = {"features": features, "confidence": confidence}
-                needed = {}
+                needed: dict[str, np.ndarray] = {}
                 for name in DRAW_METHODS.facts(method)["needs"]:
-                    if given[name] is None:
+                    values = given[name]
+                    if values is None:
                         raise MissingStepError(f"The drawing method '{method}' needs {name}. Make them first.")
-                    if len(given[name]) != len(ids):
-                        raise InvalidDataError(f"{name} has {len(given[name])} values for {len(ids)} images.")
-                    needed[name] = np.asarray(given[name])[free]
+                    if len(values) != len(ids):
+                        raise InvalidDataError(f"{name} has {len(values)} values for {len(ids)} images.")
+                    needed[name] = np.asarray(values)[free]
                 chosen = DRAW_METHODS[method](ids[free], min(n, len(free)), seed=seed, **needed)
             needs = 1 + _overlap_mask(chosen, seed, overlap).astype(np.int64)
             drawing = Drawing(

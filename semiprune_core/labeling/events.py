@@ -25,6 +25,8 @@ from semiprune_core.errors import InvalidDataError
 from semiprune_core.paths import shown
 from semiprune_core.project.pool import read_id, show_id
 
+EventRow = Mapping[Any, Any]
+"""A row of the table of events, by column."""
 Place = tuple[int, str, str]
 """(signed image id, round, holder)"""
 
@@ -224,10 +226,10 @@ class _Fold:
     """The events of one place, in order."""
 
     version: str
-    rows: list[Mapping[str, Any]]
+    rows: list[EventRow]
 
 
-def held_of(place: Place, version: str, row: Mapping[str, Any] | None) -> Held:
+def held_of(place: Place, version: str, row: EventRow | None) -> Held:
     """What holds on ``place`` when ``row`` is its last event that is not undone (None: there is none)."""
     image_id = place[0] + (1 << 64) if place[0] < 0 else place[0]
     if row is None:
@@ -247,10 +249,10 @@ def held_of(place: Place, version: str, row: Mapping[str, Any] | None) -> Held:
     )
 
 
-def replay(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[Place, Held], set[str]]:
+def replay(rows: Iterable[EventRow]) -> tuple[dict[Place, Held], set[str]]:
     """What holds after these events (rows of ``label_events`` in the order of ``seq``), and which are undone."""
     places: dict[Place, _Fold] = {}
-    by_id: dict[str, Mapping[str, Any]] = {}
+    by_id: dict[str, EventRow] = {}
     groups: dict[tuple[str, str], list[str]] = {}
     taken_back: set[str] = set()
     for row in rows:
@@ -276,5 +278,5 @@ def replay(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[Place, Held], set[st
     return held, taken_back
 
 
-def _place(row: Mapping[str, Any]) -> Place:
+def _place(row: EventRow) -> Place:
     return row["image_id"], row["round"], row["holder"]

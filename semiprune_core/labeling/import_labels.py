@@ -229,13 +229,13 @@ def _find_images(pool: LabeledPool, rows: Sequence[Row], result: ImportResult) -
         first = _index_in(wanted, paths)
         last = _index_in(wanted, paths.take(pa.array(np.arange(len(paths))[::-1])))
         for number, path, position, from_end in zip(by_path, wanted, first, last):
-            row = rows[number].row
-            if position is None:
+            line = rows[number].row
+            if position is None or from_end is None:
                 said = "The pool has no image with this path." if path else "This row names no image."
-                result.problems.append(RowProblem(row, shown(path), "UNKNOWN_PATH", said))
+                result.problems.append(RowProblem(line, shown(path), "UNKNOWN_PATH", said))
             elif position != len(paths) - 1 - from_end:
                 said = "The pool has several images with this path (from several imports). Name it by its image_id."
-                result.problems.append(RowProblem(row, shown(path), "AMBIGUOUS_PATH", said))
+                result.problems.append(RowProblem(line, shown(path), "AMBIGUOUS_PATH", said))
             else:
                 found[number] = int(pool.ids[position])
     return found

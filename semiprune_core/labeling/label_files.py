@@ -200,8 +200,9 @@ def _local_path(text: str) -> str:
 
 def _lead_ms(annotation: Mapping[str, Any]) -> int | None:
     lead = annotation.get("lead_time")
-    is_number = isinstance(lead, int | float) and not isinstance(lead, bool)
-    return int(lead * 1000) if is_number and 0 <= lead < 1e9 else None
+    if isinstance(lead, bool) or not isinstance(lead, int | float):
+        return None
+    return int(lead * 1000) if 0 <= lead < 1e9 else None
 
 
 def _who(annotation: Mapping[str, Any], names: Any, place: int, otherwise: str) -> str:

@@ -10,7 +10,7 @@ nothing holds a place in the line for a while, so that the others' shares shrink
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -147,11 +147,12 @@ class Leases:
         numbers = self.store.drawings.open_in(connection) if drawing_id is None else [drawing_id]
         if not numbers:
             raise MissingStepError("No images were drawn yet. Draw the subset to label first.")
-        found: dict[int, None] = {}
+        images: dict[int, None] = {}
         for number in numbers:
-            if len(found) < n:
-                found.update(dict.fromkeys(connection.execute(self._open_images(number, annotator, n)).scalars()))
-        return list(found)[:n]
+            if len(images) < n:
+                open_images = connection.execute(self._open_images(number, annotator, n))
+                images.update(dict.fromkeys(image for (image,) in open_images))
+        return list(images)[:n]
 
     def _hold(self, connection: Connection, annotator: str, images: Iterable[int], expires_ms: int) -> None:
         rows = [
@@ -160,11 +161,13 @@ class Leases:
         ]
         schema.upsert(connection, schema.leases, rows)
 
-    def _open_images(self, drawing_id: int, annotator: str, n: int) -> sa.Select[tuple[int]]:
+    def _open_images(self, drawing_id: int, annotator: str, n: int) -> sa.Select[Any]:
         drawn, current, leases = schema.drawn, schema.current, schema.leases
         project = self.store.project
 
-        def decided(table: sa.Alias, image: sa.Column[int], holder: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+        def decided(
+            table: sa.FromClause, image: sa.Column[int], holder: sa.ColumnElement[bool]
+        ) -> sa.ColumnElement[bool]:
             return sa.and_(
                 table.c.project == project,
                 table.c.image_id == image,

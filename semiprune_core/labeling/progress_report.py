@@ -52,7 +52,7 @@ def labels_per_minute(times_ms: IntArray, *, longest_gap_s: float = LONGEST_GAP_
 
     None when no two of them lie close enough together to tell.
     """
-    gaps = np.diff(np.sort(times_ms)) / 1000
+    gaps: np.ndarray = np.diff(np.sort(times_ms)) / 1000
     gaps = gaps[gaps <= longest_gap_s]
     if not len(gaps):
         return None

@@ -24,7 +24,16 @@ from semiprune_core.labeling.appending import Append, current_row, held_of_row, 
 from semiprune_core.labeling.classes import ClassSheet, LabelClass, resolve_merges
 from semiprune_core.labeling.database import URL_VARIABLE, Database, shared_postgresql, shared_sqlite
 from semiprune_core.labeling.drawing import Drawing, Drawings
-from semiprune_core.labeling.events import REVIEW_ROUND, SETTLE_ROUND, Ack, Event, Held, event_from_json, replay
+from semiprune_core.labeling.events import (
+    REVIEW_ROUND,
+    SETTLE_ROUND,
+    Ack,
+    Event,
+    EventRow,
+    Held,
+    event_from_json,
+    replay,
+)
 from semiprune_core.labeling.leases import Leases
 from semiprune_core.labeling.schema import in_chunks, signed, unsigned, unsigned_array
 from semiprune_core.labeling.snapshot import (
@@ -186,9 +195,7 @@ class LabelStore:
             row["image_id"] = None if row["image_id"] is None else unsigned(row["image_id"])
         return rows
 
-    def _event_rows(
-        self, connection: Connection, *, after: int = 0, limit: int | None = None
-    ) -> Iterable[Mapping[str, Any]]:
+    def _event_rows(self, connection: Connection, *, after: int = 0, limit: int | None = None) -> Iterable[EventRow]:
         table = schema.events
         query = sa.select(table).where(table.c.project == self.project, table.c.seq > after).order_by(table.c.seq)
         return connection.execute(query.limit(limit)).mappings()

@@ -12,6 +12,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -19,6 +20,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from semiprune_core.errors import InvalidSettingError
+
+N = TypeVar("N", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,9 @@ class World:
             return net
         return DistributedDataParallel(net, device_ids=[device] if device.type == "cuda" else None)
 
-    def sync_norms(self, net: nn.Module, device: torch.device) -> nn.Module:
+    def sync_norms(self, net: N, device: torch.device) -> N:
         if self.size > 1 and device.type == "cuda":
-            return nn.SyncBatchNorm.convert_sync_batchnorm(net)
+            return cast(N, nn.SyncBatchNorm.convert_sync_batchnorm(net))
         return net
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from semiprune_core.learning.settings import TrainingSettings
+
+N = TypeVar("N", bound=nn.Module)
 
 
 def fixmatch_cosine(done: float) -> float:
@@ -47,11 +50,11 @@ def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
         group["lr"] = lr
 
 
-class MovingAverage:
+class MovingAverage(Generic[N]):
     """Weights averaged over steps: average <- decay * average + (1 - decay) * weights; buffers are copied."""
 
-    def __init__(self, net: nn.Module, decay: float) -> None:
-        self.net = copy.deepcopy(net).eval().requires_grad_(False)
+    def __init__(self, net: N, decay: float) -> None:
+        self.net: N = copy.deepcopy(net).eval().requires_grad_(False)
         self.decay = decay
 
     @torch.no_grad()

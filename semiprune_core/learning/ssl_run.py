@@ -191,7 +191,8 @@ class SSLRun:
             **self.algorithm.begin(train_labels, len(images), n_classes),
             **begin_alignment(settings.distribution_alignment, train_labels, n_classes),
         }
-        self.step, self.history = 0, []
+        self.step = 0
+        self.history: list[dict[str, Any]] = []
         self.sums: dict[str, Tensor] = {}
         self.counts = np.zeros(n_classes, dtype=np.int64)
         self.reference_idx, self.reference = self._reference_sample(reference)

@@ -180,7 +180,8 @@ class SupervisedRun:
         self.pieces = cut(slice(0, len(images)), self.steps_per_epoch)
         self.n_steps = settings.epochs * self.steps_per_epoch
         self.rows = torch.zeros(len(COLUMNS) + 1, len(images))  # the last row is the loss
-        self.step, self.history = 0, []
+        self.step = 0
+        self.history: list[dict[str, Any]] = []
         self.test: tuple[Images, IntArray, int] | None = None
         mark = fingerprint(settings, images, labels, seed=seed)
         self.checkpoints = None if folder is None else Checkpoints(Path(folder), mark)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
 
 from semiprune_core import files
 from semiprune_core.errors import OutOfMemoryError
@@ -36,7 +37,7 @@ class Trainer:
         net = build_net(
             settings.net, image_size=images.size, channels=images.channels, n_classes=n_classes, seed=net_seed
         )
-        net = net.to(self.device, memory_format=torch.channels_last)
+        net = devices.channels_last(net, self.device)
         self.net = world.sync_norms(net, self.device).train()
         self.shared = world.wrap(self.net, self.device)
         self.optimizer = make_optimizer(self.net, settings, self.device)
@@ -54,7 +55,8 @@ class Trainer:
     def part_of_step(self, *, last: bool) -> Iterator[None]:
         """Autocast; and gradients are exchanged between processes only in the last micro-batch."""
         quiet = self.world.size > 1 and not last
-        with self.shared.no_sync() if quiet else contextlib.nullcontext(), self.autocast():
+        alone = self.shared.no_sync() if quiet and isinstance(self.shared, DistributedDataParallel) else None
+        with alone or contextlib.nullcontext(), self.autocast():
             yield
 
     def backward(self, loss: Tensor, weight: float) -> None:

@@ -366,7 +366,7 @@ def _evaluation(project: Project, pool: Pool) -> str:
     words += [RANKED_BY] if view.has_uneven_seeds else []
     if view.full is not None:
         words.append(f"All images: {_spread(view.full)}.")
-    words.append(f"Coresets were trained on with {TRUTHS.get(artifact.facts.get('truth'), 'the labels at hand')}.")
+    words.append(f"Coresets were trained on with {TRUTHS.get(str(artifact.facts.get('truth')), 'the labels at hand')}.")
     return draw.section(
         "Evaluation",
         *map(draw.paragraph, _evaluated_before(project, pool)),

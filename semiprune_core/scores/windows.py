@@ -41,7 +41,8 @@ def sliding_moments(values: FloatArray, window: int) -> Windows:
     >>> mean.ravel().tolist(), m2.ravel().tolist()
     ([1.5, 4.0], [0.5, 8.0])
     """
-    power, size = (values, np.zeros((1, 1))), 1  # windows of 1, 2, 4, ... rows
+    power: Windows = (values, np.zeros((1, 1)))
+    size = 1  # windows of 1, 2, 4, ... rows
     joined: Windows | None = None  # windows of the low bits of `window` so far
     joined_size = 0
     while True:

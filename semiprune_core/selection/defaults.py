@@ -85,8 +85,15 @@ TRIED, TRIED_FROM, TRIED_TO = ("semi_aum_cutoff", "semi_dual_beta"), 0.5, 60_000
 SHAKY_FROM = 0.85
 """From this ratio on the gain was small, or none, on one of the pools."""
 SCORED_EPOCHS = 30  # T: the median of the paper's table
-BY_CUTOFF = ("semi_aum_cutoff", "semi_el2n", "semi_forgetting", "elfs", "elfs_self")
-BY_CUTOFF += ("cluster_el2n", "cluster_forgetting")
+BY_CUTOFF = (
+    "semi_aum_cutoff",
+    "semi_el2n",
+    "semi_forgetting",
+    "elfs",
+    "elfs_self",
+    "cluster_el2n",
+    "cluster_forgetting",
+)
 BY_BETA = ("semi_dual_beta", "fully_supervised")
 
 

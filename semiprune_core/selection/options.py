@@ -140,7 +140,7 @@ class _Floor:
         if evidence.labels is None:
             raise MissingStepError("Balancing classes needs a label for every image. Make the pseudo-labels first.")
         positions = np.flatnonzero(allowed)
-        members = [positions[group] for group in split_groups(evidence.labels[positions])]
+        members: list[IntArray] = [positions[group] for group in split_groups(evidence.labels[positions])]
         k = options.min_per_class
         wanted = [max(min(k, len(part)), int(must[part].sum())) for part in members]
         return cls(members, np.array(wanted, dtype=np.int64), k)

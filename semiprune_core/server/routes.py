@@ -62,7 +62,7 @@ def _guarded(handler: Handler, workspace: Workspace) -> Callable[[Request], Awai
     async def endpoint(request: Request) -> Response:
         try:
             if inspect.iscoroutinefunction(handler):
-                return await handler(request, workspace)  # type: ignore[misc]
+                return await handler(request, workspace)
             return await run_in_threadpool(handler, request, workspace)  # type: ignore[arg-type]
         except SemiPruneError as error:
             status = next(status for kind, status in STATUS if isinstance(error, kind))

@@ -42,7 +42,9 @@ def curves(reports: Sequence[Mapping[str, Any]], *, step_key: str = "done", limi
             while kept and kept[-1][step_key] >= line[step_key]:
                 kept.pop()
         kept.append(line)
-    lines = {name: _thin([(line[step_key], line[name]) for line in kept if _has(line, name)], limit) for name in DRAWN}
+    lines: dict[str, list[Any]] = {
+        name: _thin([(line[step_key], line[name]) for line in kept if _has(line, name)], limit) for name in DRAWN
+    }
     checks = {
         name: [
             (line[step_key], line[f"{name}_accuracy"], *line[f"{name}_interval"])

@@ -173,7 +173,7 @@ def run(context: JobContext) -> dict[str, Any]:
     )
     images = Images(pool.images()[:CHECKED_IMAGES], device)
     net = build_net(wanted.net, image_size=images.size, channels=images.channels, n_classes=n_classes)
-    net = net.to(device, memory_format=torch.channels_last).eval()
+    net = devices.channels_last(net, device).eval()
     precision = devices.choose_precision(wanted.precision, device)
     predict(net, images, precision=precision)
     begun = time.perf_counter()

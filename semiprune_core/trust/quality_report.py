@@ -332,7 +332,7 @@ def report(
     uniform = store.uniform_labels() if store is not None else None
     truth, names = reference_labels_of(pool, run)
     human = np.where(labels.human_mask, labels.labels, UNLABELED)
-    drawn = np.empty(0, np.int64)
+    drawn: IntArray = np.empty(0, np.int64)
     if uniform is not None and len(uniform):
         blind, is_drawn = uniform.on_pool(pool.ids, pool.duplicate_of)
         blind = renamed(blind, uniform.class_names, run.class_names)

@@ -35,7 +35,7 @@ class ArchiveSource:
     """All images of a checked archive, streamed from its directory."""
 
     origin: Origin = "packed"
-    class_names = None
+    class_names: tuple[str, ...] | None = None
 
     def __init__(self, path: Path) -> None:
         self.problems: list[Problem] = []

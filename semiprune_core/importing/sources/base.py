@@ -6,12 +6,10 @@ A source lists; it does not decode. Decoding happens in the import's worker proc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from semiprune_core.paths import PathGuard
 from semiprune_core.records import Problem
 from semiprune_core.registry import Registry
 
@@ -105,8 +103,8 @@ class Source(Protocol):
         """All entries, streamed, in the same order each time."""
 
 
-class OpenSource(Protocol):
-    def __call__(self, location: str, *, guard: PathGuard, scratch: Path, **options: Any) -> Source: ...
+OpenSource = Callable[..., Source]
+"""``(location, *, guard, scratch, **options) -> Source``; the options are its own."""
 
 
 SOURCES: Registry[OpenSource] = Registry("source")

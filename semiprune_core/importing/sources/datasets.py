@@ -11,6 +11,7 @@ import os
 import urllib.error
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,8 @@ def open_dataset(
 def _open_arrays(name: str, root: Path, download: bool, scratch: Path) -> ArraySource:
     kind = getattr(_torchvision(), name)
     parts = [
-        _made(name, root, download, lambda t=t: kind(str(root), train=t, download=download)) for t in (True, False)
+        _made(name, root, download, partial(kind, str(root), train=is_train, download=download))
+        for is_train in (True, False)
     ]
     sizes = [len(part) for part in parts]
     shape = tuple(parts[0].data.shape[1:])
@@ -130,8 +132,8 @@ class FileListSource:
 
     def __init__(self, files: _Files, class_names: tuple[str, ...]) -> None:
         self.problems: list[Problem] = []
-        self.class_names = class_names
-        self._files = files
+        self.class_names: tuple[str, ...] | None = class_names
+        self._names, self._files = class_names, files
 
     def count(self) -> int:
         return len(self._files.paths)
@@ -140,15 +142,15 @@ class FileListSource:
         root = str(self._files.root)
         for path, label, is_test in zip(self._files.paths, self._files.labels, self._files.test_mask, strict=True):
             place = FileAt(root, os.path.join(root, path))
-            yield Entry(normal_relative(path), place, self.class_names[label], TEST_SPLIT if is_test else POOL_SPLIT)
+            yield Entry(normal_relative(path), place, self._names[label], TEST_SPLIT if is_test else POOL_SPLIT)
 
 
 def _open_files(name: str, root: Path, download: bool, test_share: float) -> FileListSource:
     kind = getattr(_torchvision(), name)
     splits = ("train", "test") if name == "Food101" else (None,)
     parts = [
-        _made(name, root, download, lambda s=s: kind(str(root), **({"split": s} if s else {}), download=download))
-        for s in splits
+        _made(name, root, download, partial(kind, str(root), **({"split": split} if split else {}), download=download))
+        for split in splits
     ]
     if name == "Caltech101":
         base, class_names = Path(parts[0].root) / "101_ObjectCategories", tuple(parts[0].categories)

@@ -101,7 +101,7 @@ class Wrapper:
         if self._common is None:
             self._common = folders
         elif self._common != folders[: len(self._common)]:
-            self._common = os.path.commonprefix([self._common, folders])
+            self._common = list(os.path.commonprefix([self._common, folders]))
 
     @property
     def prefix(self) -> str:

@@ -51,9 +51,9 @@ def read_layout(root: Path) -> TinyLayout:
     wnids = sorted(folder.name for folder in (root / "train").iterdir() if folder.is_dir())
     words = dict.fromkeys(wnids, "")
     for line in _lines(root / "words.txt"):
-        wnid, _, names = line.partition("\t")
+        wnid, _, synonyms = line.partition("\t")
         if wnid in words:
-            words[wnid] = names.split(",")[0].strip()
+            words[wnid] = synonyms.split(",")[0].strip()
     common = Counter(words.values())
     names = {wnid: name if name and common[name] == 1 else f"{name} {wnid}".strip() for wnid, name in words.items()}
     rows = (line.split("\t") for line in _lines(root / ANNOTATIONS))

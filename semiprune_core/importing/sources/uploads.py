@@ -26,7 +26,7 @@ class UploadSource:
     """The files of one upload, by name."""
 
     origin: Origin = "packed"
-    class_names = None
+    class_names: tuple[str, ...] | None = None
 
     def __init__(self, folder: Path) -> None:
         self.problems: list[Problem] = []
