@@ -22,13 +22,14 @@ from semiprune_core.evaluation.settings import (
     evaluation_data,
     partial_trials,
 )
-from semiprune_core.evaluation.view import FULL, EvaluationView, view_of
+from semiprune_core.evaluation.view import EvaluationView, view_of
 from semiprune_core.jobs import Job
 from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
 from semiprune_core.methods import METHODS
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project
 from semiprune_core.results import ScoreRun, made_from
+from semiprune_core.trials import FULL
 
 TRUTHS = {
     "reference": "the reference labels that came with the images",
@@ -134,8 +135,8 @@ def seconds_per_image(project: Project, preset: str) -> float | None:
             trials = evaluation.trials()
             trained = trials[(trials["minutes"] > 0) & (trials["n_train"] > 0)]
             schedule = supervised_preset(preset, **({"epochs": evaluation.epochs} if evaluation.epochs else {}))
-            epochs = np.array([schedule.for_coreset(ratio).epochs for ratio in trained["pruning_ratio"]])
-            paces += (60 * trained["minutes"] / (trained["n_train"] * epochs)).tolist()
+            lengths = np.array([schedule.for_coreset(ratio).epochs for ratio in trained["pruning_ratio"]])
+            paces += (60 * trained["minutes"] / (trained["n_train"] * lengths)).tolist()
     if paces:
         return float(statistics.median(paces))
     for job in jobs.list_jobs(project, "dynamics"):

@@ -217,7 +217,7 @@ def nested_labels(labels: IntArray, duplicate_of: IntArray, budgets: Sequence[fl
     (2, 5, True)
     """
     first = np.flatnonzero((duplicate_of == np.arange(len(labels))) & (labels >= 0))
-    subsets = []
+    subsets: list[IntArray] = []
     for chosen in _nested(first, budgets, seed):
         drawn = np.full(len(labels), UNLABELED, dtype=np.int64)
         drawn[chosen] = labels[chosen]

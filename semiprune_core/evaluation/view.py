@@ -281,7 +281,8 @@ def _on_common_seeds(cells: Iterable[Cell]) -> dict[str, float]:
 
     One that shares none of what is common to the others is left out.
     """
-    asked, common, ranked = list(cells), frozenset[int](), []
+    asked, common = list(cells), frozenset[int]()
+    ranked: list[Cell] = []
     for cell in sorted(asked, key=lambda cell: -cell.n):
         shared = common & cell.by_seed.keys() if ranked else frozenset(cell.by_seed)
         if shared:
@@ -397,8 +398,8 @@ def summary(view: EvaluationView) -> pd.DataFrame:
                 "sd": _number(cell.sd),
                 "half_interval_95": _number(cell.half),
                 "share_of_full": _number(cell.share_of_full),
-                "difference_to_random": _number(cell.difference and cell.difference.mean),
-                "difference_half_interval_95": _number(cell.difference and cell.difference.half),
+                "difference_to_random": _number(cell.difference.mean if cell.difference else None),
+                "difference_half_interval_95": _number(cell.difference.half if cell.difference else None),
                 "n_common_seeds": cell.difference.n if cell.difference else 0,
                 "minutes_per_training": cell.minutes,
                 "mark": view.marks(cell.pruning_ratio).get(cell.method, "") if cell.method != FULL else "",

@@ -96,7 +96,7 @@ def ssl_help() -> dict[str, SettingHelp]:
 
 
 def algorithm_help(name: str) -> dict[str, SettingHelp]:
-    return help_for(ALGORITHMS[name], name)
+    return help_for(ALGORITHMS[name], name)  # type: ignore[arg-type]  # mypy takes a class with __eq__ for unhashable
 
 
 def ssl_help_by_group() -> dict[str, list[SettingHelp]]:
@@ -117,7 +117,8 @@ def _words(cls: type) -> dict[str, str]:
         body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
         assert isinstance(body, ast.ClassDef)
         for field, after in zip(body.body, body.body[1:]):
-            is_field = isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-            if is_field and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+                continue
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
                 words[field.target.id] = str(after.value.value)
     return words

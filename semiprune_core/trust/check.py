@@ -87,7 +87,7 @@ def judge(report: Report, stability: Stability | None = None) -> Trust:
     """May one prune with these pseudo-labels?"""
     stability = stability or Stability()
     reasons = [*_accuracy(report), *_classes(report), *_calibration(report), *_agreement(stability), *_ranks(stability)]
-    level = max((reason.level for reason in reasons), key=ORDER.index, default="green")
+    level: Level = max((reason.level for reason in reasons), key=ORDER.index, default="green")
     worst = [reason.sentence for reason in reasons if reason.level == level]
     verdict = {
         "green": "These pseudo-labels are good enough to prune with.",
@@ -158,7 +158,8 @@ def _agreement(stability: Stability) -> list[Reason]:
 
 
 def _ranks(stability: Stability) -> list[Reason]:
-    ranks = {title: stability.ranks[name] for name, title in RANKED.items() if name in (stability.ranks or {})}
+    by_score = stability.ranks or {}
+    ranks = {title: by_score[name] for name, title in RANKED.items() if name in by_score}
     if not ranks:
         return []
     listed = ", ".join(f"{title} {value:.2f}" for title, value in ranks.items())

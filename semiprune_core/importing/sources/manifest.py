@@ -255,7 +255,7 @@ class ManifestSource:
     """The rows of a table as entries below ``root``."""
 
     origin: Origin = "file"
-    class_names = None
+    class_names: tuple[str, ...] | None = None
 
     def __init__(self, table: Table, root: Path, path_at: int, label_at: int | None, split_at: int | None) -> None:
         self.problems: list[Problem] = []
@@ -296,7 +296,8 @@ class ManifestSource:
         """The file's path below the root as the row spells it, judged by its letters alone."""
         given = _cell(cells, self._path_at)
         if not given:
-            return self._note(number, given, "ROW_WITHOUT_PATH", "does not name a file.")
+            self._note(number, given, "ROW_WITHOUT_PATH", "does not name a file.")
+            return None
         try:
             PathGuard.check_text(given)
             if given.isascii() and PLAIN.fullmatch(given):
@@ -310,9 +311,11 @@ class ManifestSource:
             what = f"names {shown(given)}, which lies outside {self._root}. Choose another root, or move the file."
             if error.code == "URL_NOT_SUPPORTED":
                 what = f"names the address {shown(given)}. Nothing is fetched: copy the file here."
-            return self._note(number, given, error.code, what)
+            self._note(number, given, error.code, what)
+            return None
         except UnicodeEncodeError:
-            return self._note(number, given, "NAME_NOT_UTF8", "names a file whose name is not Unicode.")
+            self._note(number, given, "NAME_NOT_UTF8", "names a file whose name is not Unicode.")
+            return None
         return on_disk
 
     def _is_repeated(self, number: int, path: str, seen: dict[int, int]) -> bool:
@@ -342,10 +345,12 @@ class ManifestSource:
         if self._split_at is None:
             return POOL_SPLIT
         split = split_of(word)
-        return split or self._note(number, word, "SPLIT_UNKNOWN", f"has the split {shown(word)}; use pool or test.")
+        if split is None:
+            self._note(number, word, "SPLIT_UNKNOWN", f"has the split {shown(word)}; use pool or test.")
+        return split
 
     def _note(self, number: int, given: str, code: str, what: str) -> None:
-        """List a row's problem; None, so that a check can end with it."""
+        """List a row's problem."""
         shown_path = shown(given) or f"row {number}"
         self.problems.append(Problem(shown_path, code, f"Row {number} of {shown(self._table.path.name)} {what}"))
 
