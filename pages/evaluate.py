@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import evaluation_form, evaluation_history, evaluation_live, evaluation_result, study
+from pages.parts import evaluation_form, evaluation_history, evaluation_live, evaluation_result, evaluation_study
 from pages.parts import project as projects
 from pages.parts.text import literal
 from semiprune_core import evaluation, jobs
@@ -33,9 +33,9 @@ def main() -> None:
             if shown.artifact is not None and (before := freshness.evaluated_before(project, shown.artifact)):
                 st.info(literal(before, 400), icon=":material/update:")
             evaluation_result.show(project, shown, key=f"shown_{shown.id}")
-    studied = study.finished(project)
+    studied = evaluation_study.finished(project)
     if studied:
-        study.show_finished(project, studied)
+        evaluation_study.show_finished(project, studied)
     if not done and not studied and not found:
         st.info(
             "Is the coreset better than picking at random? Choose methods and ratios below: a fresh network is trained "

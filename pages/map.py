@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.parts import annotator_name, errors, image_list, inspecting, job_panel, refreshing, urls
+from pages.parts import annotator_name, components, errors, image_list, job_panel, out_of_date, urls
 from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count
@@ -193,7 +193,7 @@ def explore(project: Project, pool: Pool, found: list[EmbeddingMap]) -> None:
         "height": HEIGHT if len(shown) == 1 else 460,
         "highlight": chosen_below(pool),
     }
-    line, opened = inspecting.point_map(data, key="map_view")
+    line, opened = components.point_map(data, key="map_view")
     if opened:
         open_image(project, pool, opened)
     selection(project, pool, by_id, line, mask)
@@ -234,7 +234,7 @@ def main() -> None:
             first_map(project)
         return
     pool = project.pool()
-    refreshing.notice(project, pool, key="map")
+    out_of_date.notice(project, pool, key="map")
     explore(project, pool, found)
 
 

@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts import annotator_name, image_list, inspect_charts, inspecting, labeling_elements, refreshing
+from pages.parts import (
+    annotator_name,
+    components,
+    image_list,
+    labeling_elements,
+    out_of_date,
+    pseudo_charts,
+    report_cache,
+)
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import jobs, training, trust
@@ -101,11 +109,11 @@ def quality(found: Report) -> None:
     with left:
         st.markdown("**How sure the model is**")
         model = ~found.run.labels().human_mask
-        st.plotly_chart(inspect_charts.confidences(np.asarray(found.run.confidence())[model]), key="pseudo_histogram")
+        st.plotly_chart(pseudo_charts.confidences(np.asarray(found.run.confidence())[model]), key="pseudo_histogram")
     with right:
         st.markdown("**Is it right as often as it says?**")
         if held is not None:
-            st.plotly_chart(inspect_charts.reliability(held.bins), key="pseudo_reliability")
+            st.plotly_chart(pseudo_charts.reliability(held.bins), key="pseudo_reliability")
         else:
             st.caption("Held-out labels would tell.")
     if held is None:
@@ -113,7 +121,7 @@ def quality(found: Report) -> None:
     st.caption(f"Expected calibration error {percent(held.ece)}. A large dot is many held-out labels.")
     st.markdown("**Class by class**")
     st.plotly_chart(
-        inspect_charts.accuracy_per_class(found.class_names, held.per_class, held.accuracy), key="pseudo_per_class"
+        pseudo_charts.accuracy_per_class(found.class_names, held.per_class, held.accuracy), key="pseudo_per_class"
     )
     more = quality_report.labels_to_halve(held.accuracy)
     st.markdown(f"To halve the overall interval, about **{more:,} more held-out labels** are needed at this accuracy.")
@@ -152,7 +160,7 @@ def classes(found: Report) -> None:
         )
     if not odd:
         st.caption("Every class got about as many images as the random human labels lead us to expect.")
-    st.plotly_chart(inspect_charts.distribution(found.classes), key="pseudo_distribution")
+    st.plotly_chart(pseudo_charts.distribution(found.classes), key="pseudo_distribution")
     st.dataframe(
         pd.DataFrame(
             [
@@ -185,7 +193,7 @@ def confusion(project: Project, pool: Pool, found: Report) -> None:
     mask = None if found.subset == "All images" else quality_report.tagged_subsets(pool)[found.subset]
     names = known.names
     if len(names) <= MOST_CELLS:
-        chosen = inspecting.confusion(
+        chosen = components.confusion_matrix(
             names, known.confusion.tolist(), key="pseudo_matrix", chosen=st.session_state.get("pseudo_cell")
         )
         st.session_state["pseudo_cell"] = chosen
@@ -277,7 +285,7 @@ def comparing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
         return
     second = st.selectbox("Compare with", others, format_func=run_title, key="pseudo_second")
     result = quality_report.compare(pool, run, second, uniform=store.uniform_labels())
-    reports = [inspecting.report_of(project, pool, store, one, None) for one in (run, second)]
+    reports = [report_cache.report_of(project, pool, store, one, None) for one in (run, second)]
     st.metric("The two runs agree on", percent(result.agreement))
     rows = {}
     for one, title in zip(reports, ("This run", "The other"), strict=True):
@@ -328,7 +336,7 @@ def main() -> None:
             subset = None if chosen == "All images" else chosen
     pool = quality_report.on_run(whole, run)
     others = [one for one in runs if one.artifact.id != run.artifact.id]
-    refreshing.notice(project, whole, key="pseudo")
+    out_of_date.notice(project, whole, key="pseudo")
     view = st.segmented_control(
         "View",
         list(VIEWS),
@@ -338,7 +346,7 @@ def main() -> None:
         key="pseudo_view",
         label_visibility="collapsed",
     )
-    found = inspecting.report_of(project, pool, store, run, subset)
+    found = report_cache.report_of(project, pool, store, run, subset)
     if view != "review":  # there the pictures come first
         numbers(found)
         trust_check(found, trust.stability_of(project, run, others), brief=view != "quality")

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts import components, errors, job_panel, refreshing, score_charts, scored
+from pages.parts import charts, components, errors, job_panel, out_of_date, score_charts, score_images, score_views
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import jobs
@@ -43,7 +43,7 @@ def watch(project: Project) -> bool:
 def live_curve(job: Job) -> None:
     epochs = [line for line in job.progress() if line.get("train_accuracy") is not None and "epoch" in line]
     if epochs:
-        st.plotly_chart(score_charts.training_curve(epochs), key=f"live_{job.id}", config=score_charts.QUIET)
+        st.plotly_chart(score_charts.training_curve(epochs), key=f"live_{job.id}", config=charts.QUIET)
 
 
 def start(project: Project, *, words: str, primary: bool) -> None:
@@ -183,7 +183,7 @@ def behind(project: Project, seen: ScoreView, picked: tuple[IntArray | None, str
             (f"Highest {SCORES.title(score)}", order[::-1][:12]),
         ):
             st.markdown(f"**{title}**")
-            scored.row(project, seen, ends.tolist(), key=f"{key}_{title}", score=score)
+            score_images.row(project, seen, ends.tolist(), key=f"{key}_{title}", score=score)
         return
     if not len(positions):
         st.info("No image lies there. Pick another place.", icon=":material/search_off:")
@@ -193,17 +193,15 @@ def behind(project: Project, seen: ScoreView, picked: tuple[IntArray | None, str
         st.markdown(f"**{count(len(positions), 'image')} picked on {literal(words)}**, by rising {SCORES.title(score)}")
         page = st.pagination(pages, key=f"{key}_page_{pages}") if pages > 1 else 1
     shown = positions[(page - 1) * PER_PAGE : page * PER_PAGE].tolist()
-    opened = components.gallery(scored.items(project, seen, shown, score=score), key=f"{key}_gallery", cell=100)
+    opened = components.gallery(score_images.items(project, seen, shown, score=score), key=f"{key}_gallery", cell=100)
     if opened:
-        scored.open_story(project, seen, opened)
+        score_images.open_story(project, seen, opened)
 
 
 def history(seen: ScoreView) -> None:
     for run in seen.runs:
         st.markdown(f"**{run.artifact.id}**, seed {run.artifact.manifest['seed']}")
-        st.plotly_chart(
-            score_charts.training_curve(run.history()), key=f"curve_{run.artifact.id}", config=score_charts.QUIET
-        )
+        st.plotly_chart(score_charts.training_curve(run.history()), key=f"curve_{run.artifact.id}", config=charts.QUIET)
 
 
 def main() -> None:
@@ -216,10 +214,10 @@ def main() -> None:
             start(project, words="Start the dynamics run", primary=True)
         return
     scores = ScoreRun(latest)
-    stale = scored.tell_if_out_of_date(project, scores, what="These scores")
-    refreshing.notice(project, project.pool(), key="scores", told=stale)
+    stale = score_views.warn_if_out_of_date(project, scores, what="These scores")
+    out_of_date.notice(project, project.pool(), key="scores", told=stale)
     try:
-        seen = scored.view(project, scores)
+        seen = score_views.view(project, scores)
     except SemiPruneError as error:
         errors.show(error)
         start(project, words="Score anew", primary=True)

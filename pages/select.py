@@ -9,7 +9,17 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.parts import coreset_labels, errors, refreshing, score_charts, scored, search_panel, urls
+from pages.parts import (
+    charts,
+    coreset_labels,
+    errors,
+    out_of_date,
+    score_charts,
+    score_images,
+    score_views,
+    search_panel,
+    urls,
+)
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, select_view
@@ -217,13 +227,13 @@ def picture(project: Project, seen: ScoreView, found: Preview) -> None:
     st.plotly_chart(
         score_charts.kept_and_dropped(found, title=score_title(found.score)),
         key="select_histogram",
-        config=score_charts.QUIET,
+        config=charts.QUIET,
     )
     st.markdown("**Class balance**")
     st.plotly_chart(
         score_charts.class_balance(seen.labels.class_names, found.class_before, found.class_after),
         key="select_classes",
-        config=score_charts.QUIET,
+        config=charts.QUIET,
     )
     empty = [
         seen.labels.class_names[i]
@@ -236,7 +246,7 @@ def picture(project: Project, seen: ScoreView, found: Preview) -> None:
     st.markdown("**At the border**")
     for number, border in enumerate(found.borders):
         st.caption(f"{':green' if border.kept else ':gray'}[{border.title}]")
-        scored.row(
+        score_images.row(
             project, seen, list(border.positions), key=f"border_{number}", score=found.score, values=found.values
         )
 
@@ -245,7 +255,7 @@ def picture(project: Project, seen: ScoreView, found: Preview) -> None:
 @errors.shown()
 def choose(project: Project, seen: ScoreView) -> None:
     """Controls and picture: a slider move runs this alone."""
-    kept = scored.kept(project)
+    kept = score_views.stored_evidence(project)
     left, right = st.columns([1, 3], gap="large")
     with left:
         request = controls(project, seen, kept)
@@ -323,7 +333,7 @@ def side_by_side(project: Project, seen: ScoreView, runs: list[CoresetRun]) -> N
     ):
         st.markdown(f"**{title}** :gray[{count(n, 'image')}]")
         if positions:
-            scored.row(project, seen, list(positions), key=f"compare_{title}")
+            score_images.row(project, seen, list(positions), key=f"compare_{title}")
     st.caption(f"{count(found.n_never, 'image')} are kept by none of them.")
 
 
@@ -331,9 +341,9 @@ def main() -> None:
     project = projects.require("select")
     projects.title(BY_KEY["select"].title, BY_KEY["select"].purpose)
     scores: ScoreRun = latest_scores(project)
-    told = scored.tell_if_out_of_date(project, scores, what="The scores")
-    refreshing.notice(project, project.pool(), key="select", told=told)
-    seen = scored.view(project, scores)
+    told = score_views.warn_if_out_of_date(project, scores, what="The scores")
+    out_of_date.notice(project, project.pool(), key="select", told=told)
+    seen = score_views.view(project, scores)
     choose(project, seen)
     search_panel.draw(project, seen.scores)
     runs = [CoresetRun(artifact) for artifact in project.artifacts("coreset")]

@@ -9,10 +9,27 @@ import streamlit as st
 
 from semiprune_core.training import Curves
 
+QUIET = {"displayModeBar": False}
+"""For charts that need no tools, or are redrawn while somebody looks."""
+LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": None, "traceorder": "normal"}
+
+
+def is_dark() -> bool:
+    return st.context.theme.type == "dark"
+
 
 def accent() -> str:
-    dark = st.context.theme.type == "dark"
-    return "#2dd4bf" if dark else "#0f766e"
+    return "#2dd4bf" if is_dark() else "#0f766e"
+
+
+def text_colour() -> str:
+    return "#e6eaea" if is_dark() else "#1c2526"
+
+
+def literal_label(name: str, limit: int | None = None) -> str:
+    """Plotly reads a little HTML in labels: make user text literal, and at most ``limit`` characters long."""
+    short = name if limit is None or len(name) <= limit else name[: limit - 1] + "…"
+    return short.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def calm(figure: go.Figure, *, height: int = 300) -> go.Figure:
@@ -37,7 +54,7 @@ def class_bars(counts: Mapping[str, int]) -> go.Figure:
             hovertemplate="%{x:,} images<extra></extra>",
         )
     )
-    labels = [_safe(name) for name in names]
+    labels = [literal_label(name) for name in names]
     figure.update_yaxes(tickmode="array", tickvals=list(range(len(names))), ticktext=labels, autorange="reversed")
     figure.update_xaxes(title="Images")
     return calm(figure, height=max(160, min(1400, 40 + 26 * len(names))))
@@ -66,24 +83,14 @@ def size_scatter(sizes: Sequence[tuple[int, int, int]]) -> go.Figure:
     return calm(figure)
 
 
-def _safe(name: str) -> str:
-    """Plotly reads a little HTML in labels: make user text literal."""
-    return name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-STILL = {"displayModeBar": False}
-"""For charts that are redrawn while somebody looks: no tools that would jump."""
-
-
-def ink() -> tuple[str, str]:
+def second_colours() -> tuple[str, str]:
     """A second colour and a quiet grey that are readable on the current background."""
-    dark = st.context.theme.type == "dark"
-    return ("#f0b35a", "#8b9696") if dark else ("#b45309", "#6b7676")
+    return ("#f0b35a", "#8b9696") if is_dark() else ("#b45309", "#6b7676")
 
 
 def loss_curve(curves: Curves) -> go.Figure:
     """The loss over the steps, and of what it is made."""
-    other, grey = ink()
+    other, grey = second_colours()
     figure = go.Figure()
     for name, title, colour in (
         ("unsupervised_loss", "unlabeled", grey),
@@ -99,7 +106,7 @@ def loss_curve(curves: Curves) -> go.Figure:
 
 def accuracy_curve(curves: Curves) -> go.Figure:
     """Held-out accuracy with its 95% interval as a band; reference accuracy beside it where it is known."""
-    other, _ = ink()
+    other, _ = second_colours()
     figure = go.Figure()
     held = curves.checks["held_out"]
     if held:
@@ -162,6 +169,6 @@ def _over_steps(figure: go.Figure, *, height: int = 260) -> go.Figure:
     return figure
 
 
-def faint(colour: str) -> str:
+def faint(colour: str, opacity: float = 0.16) -> str:
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red}, {green}, {blue}, 0.16)"
+    return f"rgba({red}, {green}, {blue}, {opacity:g})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,22 +12,30 @@ import streamlit as st
 FRONTEND = Path(__file__).parent / "frontend"
 
 
-def _read(name: str) -> str:
-    return (FRONTEND / name).read_text("utf-8")
+def read(*names: str) -> str:
+    """Files of ``frontend/`` joined into one text."""
+    return "\n".join((FRONTEND / name).read_text("utf-8") for name in names)
 
 
-def _ignore() -> None:
+def ignore() -> None:
     """A component value is only sent when somebody listens; we read it from the result."""
 
 
 _gallery = st.components.v2.component(
-    "studio_gallery", html='<div class="grid"></div>', css=_read("gallery.css"), js=_read("gallery.js")
+    "studio_gallery", html='<div class="grid"></div>', css=read("gallery.css"), js=read("dom.js", "gallery.js")
 )
 _picture = st.components.v2.component(
-    "studio_picture", html='<div class="picture"></div>', css=_read("picture.css"), js=_read("picture.js")
+    "studio_picture", html='<div class="picture"></div>', css=read("picture.css"), js=read("picture.js")
 )
 _uploader = st.components.v2.component(
-    "studio_uploader", html=_read("uploader.html"), css=_read("uploader.css"), js=_read("uploader.js")
+    "studio_uploader", html=read("uploader.html"), css=read("uploader.css"), js=read("uploader.js")
+)
+_map = st.components.v2.component("studio_map", html=read("map.html"), css=read("map.css"), js=read("dom.js", "map.js"))
+_matrix = st.components.v2.component(
+    "studio_matrix",
+    html='<div class="scroll"><div class="matrix" role="grid"></div></div>',
+    css=read("matrix.css"),
+    js=read("dom.js", "matrix.js"),
 )
 
 
@@ -58,7 +66,7 @@ class Chosen:
 def gallery(items: Sequence[Item], *, key: str, cell: int = 120, one_row: bool = False) -> str | None:
     """A grid of pictures (``one_row``: as many as fit); returns the id of the one that was just opened."""
     data = {"items": [asdict(item) for item in items], "cell": cell, "mode": "open", "one_row": one_row}
-    return _gallery(key=key, data=data, on_opened_change=_ignore).opened
+    return _gallery(key=key, data=data, on_opened_change=ignore).opened
 
 
 def chooser(items: Sequence[Item], *, key: str, cell: int = 120, round: str = "") -> Chosen:
@@ -73,9 +81,9 @@ def chooser(items: Sequence[Item], *, key: str, cell: int = 120, round: str = ""
         "one_row": False,
         "round": round,
     }
-    result = _gallery(key=key, data=data, on_opened_change=_ignore, on_selected_change=_ignore)
+    result = _gallery(key=key, data=data, on_opened_change=ignore, on_selected_change=ignore)
     shown = {item.id for item in items}
-    return Chosen(tuple(one for one in result.selected or () if one in shown), result.opened)
+    return Chosen(tuple(image_id for image_id in result.selected or () if image_id in shown), result.opened)
 
 
 def picture(src: str, *, key: str, alt: str = "", fallback: str = "") -> None:
@@ -86,4 +94,21 @@ def picture(src: str, *, key: str, alt: str = "", fallback: str = "") -> None:
 def uploader(base: str, token: str, *, key: str, words: str = "") -> dict[str, Any] | None:
     """A drop zone that streams to our upload route; returns what has just arrived. ``words`` ask for one file."""
     data = {"base": f"{base}/uploads", "token": token, "words": words}
-    return _uploader(key=key, data=data, on_uploaded_change=_ignore).uploaded
+    return _uploader(key=key, data=data, on_uploaded_change=ignore).uploaded
+
+
+def point_map(data: Mapping[str, Any], *, key: str) -> tuple[dict[str, Any] | None, str | None]:
+    """The map; returns the line that was drawn around points, if any, and the id of the image just opened."""
+    state = st.session_state.get(key)
+    line = state.get("line") if state else None
+    result = _map(key=key, data={**data, "line": line}, on_line_change=ignore, on_opened_change=ignore)
+    return result.line, result.opened
+
+
+def confusion_matrix(
+    names: Sequence[str], counts: Sequence[Sequence[int]], *, key: str, chosen: tuple[int, int] | None
+) -> tuple[int, int] | None:
+    """A confusion matrix whose cells can be clicked; returns (true class, model's class) of the chosen one."""
+    data = {"names": list(names), "counts": [list(row) for row in counts], "chosen": chosen}
+    cell = _matrix(key=key, data=data, on_cell_change=ignore).cell
+    return (int(cell[0]), int(cell[1])) if cell else None

@@ -6,8 +6,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from pages.parts.charts import calm
-from pages.parts.score_charts import is_dark, literal_label
+from pages.parts.charts import calm, faint, is_dark, literal_label, text_colour
 from semiprune_core.evaluation.plot import Look, Point, colours_of, shown_first, side_by_side, symbols_of
 from semiprune_core.evaluation.view import RANDOM, Cell, EvaluationView, percent, seeds
 
@@ -36,7 +35,7 @@ def line_plot(view: EvaluationView, look: Look) -> go.Figure:
     if ratios and look.content == "difference":
         figure.add_trace(_across(ends, 0.0, view.title(RANDOM), {"color": colours[RANDOM], "dash": "dash"}))
     elif ratios and view.full is not None:
-        ink = {"color": "#e6eaea" if dark else "#1c2526", "width": 1.2, "dash": "dot"}
+        ink = {"color": text_colour(), "width": 1.2, "dash": "dot"}
         figure.add_trace(_across(ends, 100 * view.full.mean, "Full data", ink))
     drawn = {method: look.points(view.row(method)) for method in view.methods}
     drawn = {method: points for method, points in drawn.items() if points}
@@ -93,7 +92,7 @@ def _band(points: list[Point], colour: str, method: str) -> go.Scatter:
         x=x + x[::-1],
         y=upper + lower[::-1],
         fill="toself",
-        fillcolor=_thin(colour),
+        fillcolor=faint(colour, 0.13),
         mode="lines",
         line={"width": 0},
         hoverinfo="skip",
@@ -139,8 +138,3 @@ def _words(cell: Cell) -> str:
         half = f" ± {100 * cell.difference.half:.1f}" if cell.difference.half is not None else ""
         said += f"<br>{100 * cell.difference.mean:+.1f}{half} points to Random"
     return said
-
-
-def _thin(colour: str) -> str:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red}, {green}, {blue}, 0.13)"

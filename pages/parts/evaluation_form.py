@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import errors
-from pages.parts import study as studies
+from pages.parts import errors, evaluation_study
 from pages.parts.text import count, duration, literal
 from semiprune_core import jobs
 from semiprune_core.coresets import RATIOS, SAME_BUDGET_RATIOS
@@ -57,7 +56,7 @@ def draw(project: Project, *, idle: bool) -> None:
         st.warning(literal(why_no_data(project), 600), icon=":material/label_off:")
         return
     if study in AXES:
-        studies.form(project, AXES[str(study)], data_by_truth, idle=idle)
+        evaluation_study.form(project, AXES[str(study)], data_by_truth, idle=idle)
         return
     left, right = st.columns([3, 2], gap="large")
     with left:

@@ -8,7 +8,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from pages.parts import errors, study
+from pages.parts import errors, evaluation_study
 from pages.parts.text import duration
 from semiprune_core import training
 from semiprune_core.evaluation.runs import TRUTHS, Evaluation, delete_result
@@ -41,7 +41,7 @@ def when(moment: str) -> str:
 def draw(project: Project, done: Sequence[Evaluation], studied: Sequence[StudyRun], over: Sequence[Job]) -> None:
     """All of them as a table with their sentences, and a way to delete one."""
     kept: list[tuple[str, Artifact]] = [(title(one), one.artifact) for one in done if one.artifact is not None]
-    kept += [(study.title(one), one.artifact) for one in studied]
+    kept += [(evaluation_study.title(one), one.artifact) for one in studied]
     removable: dict[str, tuple[str, Callable[[], None]]] = {
         artifact.id: (name, partial(delete_result, project, artifact)) for name, artifact in kept
     }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts import errors, evaluation_result, job_panel, study
+from pages.parts import errors, evaluation_result, evaluation_study, job_panel
 from pages.parts.text import count, duration, literal
 from semiprune_core import evaluation
 from semiprune_core.evaluation import studies
@@ -38,7 +38,7 @@ def name_of(job: Job) -> str:
 def results(project: Project, job: Job, *, key: str) -> None:
     """What it has found so far."""
     if job.kind in studies.AXES:
-        study.show_job(job, key=key)
+        evaluation_study.show_job(job, key=key)
     else:
         evaluation_result.show(project, of_job(job), key=key)
 

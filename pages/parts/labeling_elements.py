@@ -10,38 +10,30 @@ import streamlit as st
 
 from pages.parts import project as projects
 from pages.parts import urls
-from pages.parts.components import FRONTEND
+from pages.parts.components import ignore, read
 from semiprune_core.labeling import LabelStore
 from semiprune_core.project.workspace import Project
 from semiprune_core.server import browser_token
-
-
-def _read(*names: str) -> str:
-    return "\n".join((FRONTEND / name).read_text("utf-8") for name in names)
-
-
-def _ignore() -> None:
-    """A component value is only sent when somebody listens; we read it from the result."""
 
 
 def _labeling(name: str) -> Any:
     """The deck or the grid: its own left side and behaviour in the frame both share."""
     return st.components.v2.component(
         f"studio_{name}",
-        html=_read("labeling.html").replace("<!-- left -->", _read(f"{name}.html")),
-        css=_read("labeling.css", f"{name}.css"),
-        js=_read("label_pipe.js", "labeling.js", f"{name}.js"),
+        html=read("labeling.html").replace("<!-- left -->", read(f"{name}.html")),
+        css=read("labeling.css", f"{name}.css"),
+        js=read("label_pipe.js", "labeling.js", f"{name}.js"),
     )
 
 
 _deck = _labeling("deck")
 _grid = _labeling("grid")
-_remember = st.components.v2.component("studio_remember", html="<span></span>", js=_read("remember.js"))
+_remember = st.components.v2.component("studio_remember", html="<span></span>", js=read("remember.js"))
 
 
 def remembered(name: str, value: str | None) -> str | None:
     """Keep ``value`` in the browser under ``name``; without one, what the browser kept from an earlier visit."""
-    result = _remember(key=f"remember_{name}", data={"name": name, "value": value or ""}, on_value_change=_ignore)
+    result = _remember(key=f"remember_{name}", data={"name": name, "value": value or ""}, on_value_change=ignore)
     kept = result.value
     return kept if isinstance(kept, str) and kept else None
 
@@ -49,7 +41,7 @@ def remembered(name: str, value: str | None) -> str | None:
 def deck(project: Project, store: LabelStore, *, annotator: str, queue: str = "drawn") -> bool:
     """The deck; True when it has just come to the end of a complete subset."""
     data = _data(project, store, annotator, queue)
-    return bool(_deck(key=f"deck_{queue}", data=data, on_finished_change=_ignore).finished)
+    return bool(_deck(key=f"deck_{queue}", data=data, on_finished_change=ignore).finished)
 
 
 def grid(project: Project, store: LabelStore, *, annotator: str, n: int) -> None:

@@ -7,21 +7,14 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-import streamlit as st
 
-from pages.parts.charts import accent, calm
+from pages.parts.charts import LEGEND, accent, calm, is_dark, literal_label
 from semiprune_core.coresets.score_view import Groups, ImageStory, Plane
 from semiprune_core.coresets.select_view import Density, Preview
 from semiprune_core.labeling.classes import PALETTE
 
-QUIET = {"displayModeBar": False}
 PICKING = {"displaylogo": False, "modeBarButtonsToRemove": ["lasso2d", "autoScale2d"]}
-LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": None, "traceorder": "normal"}
 MANY_CLASSES = 20
-
-
-def is_dark() -> bool:
-    return st.context.theme.type == "dark"
 
 
 def grey() -> str:
@@ -31,11 +24,6 @@ def grey() -> str:
 def warm() -> str:
     """The one colour beside the accent: what is wrong, or where to look."""
     return "#f0b35a" if is_dark() else "#c2620a"
-
-
-def literal_label(name: str) -> str:
-    """Plotly reads a little HTML in labels: make user text literal."""
-    return name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def group_colours(groups: Groups) -> list[str]:
@@ -261,7 +249,7 @@ def training_curve(history: Sequence[Mapping[str, Any]]) -> go.Figure:
         ("train_accuracy", "agrees with the pseudo-labels", accent(), "y"),
         ("test_accuracy", "right on the test images", warm(), "y"),
     ):
-        points = [(one["epoch"], one[name]) for one in history if one.get(name) is not None]
+        points = [(epoch["epoch"], epoch[name]) for epoch in history if epoch.get(name) is not None]
         if points:
             x, y = zip(*points, strict=True)
             figure.add_trace(

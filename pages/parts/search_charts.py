@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from pages.parts.charts import calm, faint
+from pages.parts.charts import LEGEND, calm, faint
 from semiprune_core.labeling.classes import PALETTE
 from semiprune_core.search import Curve
-
-LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": None}
 
 
 def accuracy_over_values(curves: Sequence[Curve], *, knob: str) -> go.Figure:

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts import errors, job_panel, search_charts
-from pages.parts.charts import STILL
+from pages.parts.charts import QUIET
 from pages.parts.text import count, duration, literal
 from semiprune_core import search
 from semiprune_core.baselines.evidence import evidence_at_hand
@@ -171,7 +171,7 @@ def _picture(table: pd.DataFrame, settings: SearchSettings, *, key: str) -> None
     found = search.curves(table)
     if found:
         figure = search_charts.accuracy_over_values(found, knob=KNOBS[settings.knob])
-        st.plotly_chart(figure, key=f"curves_{key}", config=STILL)
+        st.plotly_chart(figure, key=f"curves_{key}", config=QUIET)
         st.caption("Dashed: Random at the same ratio, with its deviation over the seeds as a band.")
     if len(table):
         with st.popover(f"All {count(len(table), 'trial')}", icon=":material/table:"):

@@ -78,11 +78,11 @@ def draw(found: Curves, class_names: tuple[str, ...], *, key: str) -> None:
     left, right = st.columns(2)
     with left:
         st.markdown("**Loss**")
-        st.plotly_chart(charts.loss_curve(found), key=f"loss_{key}", config=charts.STILL)
+        st.plotly_chart(charts.loss_curve(found), key=f"loss_{key}", config=charts.QUIET)
     with right:
         st.markdown("**Accuracy**")
         if any(found.checks.values()):
-            st.plotly_chart(charts.accuracy_curve(found), key=f"accuracy_{key}", config=charts.STILL)
+            st.plotly_chart(charts.accuracy_curve(found), key=f"accuracy_{key}", config=charts.QUIET)
         else:
             st.caption("Measured after every epoch on the labels that are held out.")
     learning(found, class_names, key)
@@ -95,10 +95,10 @@ def learning(found: Curves, class_names: tuple[str, ...], key: str) -> None:
         if found.lines["mask_share"]:
             st.markdown("**Mask share**", help=MASK_SHARE)
             st.plotly_chart(
-                charts.single_curve(found.lines["mask_share"], share=True), key=f"mask_{key}", config=charts.STILL
+                charts.single_curve(found.lines["mask_share"], share=True), key=f"mask_{key}", config=charts.QUIET
             )
         st.markdown("**Learning rate**")
-        st.plotly_chart(charts.single_curve(found.lines["lr"]), key=f"lr_{key}", config=charts.STILL)
+        st.plotly_chart(charts.single_curve(found.lines["lr"]), key=f"lr_{key}", config=charts.QUIET)
     counts = found.class_counts[-1][1] if found.class_counts else []
     if any(counts) and len(counts) == len(class_names):
         with right:
@@ -107,7 +107,7 @@ def learning(found: Curves, class_names: tuple[str, ...], key: str) -> None:
                 help="Unlabeled images of which the model was sure in the last epoch, by the class it gave them; "
                 "an image counts as often as it was seen.",
             )
-            st.plotly_chart(charts.class_bars(dict(zip(class_names, counts))), key=f"counts_{key}", config=charts.STILL)
+            st.plotly_chart(charts.class_bars(dict(zip(class_names, counts))), key=f"counts_{key}", config=charts.QUIET)
 
 
 def broken(run: Run) -> None:

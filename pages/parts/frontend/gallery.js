@@ -39,12 +39,12 @@ export default function (component) {
     frame.append(image);
     const badges = [item.badge, ...(item.badges ?? [])].filter(Boolean);
     if (badges.length) {
-      const row = text("div", "badges", "");
-      row.append(...badges.map((badge) => text("span", "badge", badge)));
+      const row = element("div", "badges", "");
+      row.append(...badges.map((badge) => element("span", "badge", badge)));
       frame.append(row);
     }
     if (typeof item.value === "number") {
-      const bar = text("div", "bar", ""), filled = text("div", "filled", "");
+      const bar = element("div", "bar", ""), filled = element("div", "filled", "");
       filled.style.width = `${Math.round(100 * Math.max(0, Math.min(1, item.value)))}%`;
       bar.append(filled);
       frame.append(bar);
@@ -54,14 +54,14 @@ export default function (component) {
       const title = document.createElement("div");
       title.className = "title";
       if (item.color) {
-        const dot = text("span", "dot", "");
+        const dot = element("span", "dot", "");
         dot.style.background = item.color;
         title.append(dot);
       }
-      title.append(text("span", "", item.title));
+      title.append(element("span", "", item.title));
       button.append(title);
     }
-    if (item.note) button.append(text("div", "note", item.note));
+    if (item.note) button.append(element("div", "note", item.note));
     button.addEventListener("click", (event) => press(item.id, place, event));
     button.addEventListener("dblclick", () => { if (data.mode === "select") setTriggerValue("opened", item.id); });
     return button;
@@ -121,11 +121,4 @@ export default function (component) {
       tell();
     }
   };
-}
-
-function text(tag, name, content) {
-  const element = document.createElement(tag);
-  element.className = name;
-  element.textContent = content;
-  return element;
 }

@@ -579,10 +579,3 @@ function rgb(text) {
 function number(value) {
   return Math.abs(value) >= 100 ? value.toFixed(0) : Number(value.toPrecision(3)).toString();
 }
-
-function element(tag, name, content = "") {
-  const made = document.createElement(tag);
-  made.className = name;
-  made.textContent = content;
-  return made;
-}

@@ -6,15 +6,15 @@ export default function (component) {
   table.style.setProperty("--n", n);
   table.classList.toggle("small", n > 14);
   const cells = [];
-  const corner = text("div", "corner", "true ↓  model →");
-  table.replaceChildren(corner, ...data.names.map((name) => { const head = text("div", "head", ""); head.append(text("span", "", name)); head.title = name; return head; }));
+  const corner = element("div", "corner", "true ↓  model →");
+  table.replaceChildren(corner, ...data.names.map((name) => { const head = element("div", "head", ""); head.append(element("span", "", name)); head.title = name; return head; }));
   data.counts.forEach((row, true_) => {
     const total = row.reduce((sum, count) => sum + count, 0) || 1;
-    const name = text("div", "side", data.names[true_]);
+    const name = element("div", "side", data.names[true_]);
     name.title = data.names[true_];
     table.append(name);
     row.forEach((count, predicted) => {
-      const cell = text("button", "cell", count ? count.toLocaleString("en") : "");
+      const cell = element("button", "cell", count ? count.toLocaleString("en") : "");
       cell.type = "button";
       cell.dataset.cell = `${true_},${predicted}`;
       cell.style.setProperty("--share", String(Math.sqrt(count / total)));
@@ -37,11 +37,4 @@ export default function (component) {
     while (cells[next]?.disabled) next += step;
     cells[next]?.focus();
   };
-}
-
-function text(tag, name, content) {
-  const element = document.createElement(tag);
-  element.className = name;
-  element.textContent = content;
-  return element;
 }

@@ -6,25 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-import streamlit as st
 
-from pages.parts.charts import accent, calm
+from pages.parts.charts import accent, calm, literal_label, text_colour
 from semiprune_core.learning.quality import Bin, Share
 from semiprune_core.trust.quality_report import ClassRow
 
 GREY = "#8a8f98"
 ORANGE = "#d55e00"
 MOST_ROWS = 40
-
-
-def ink() -> str:
-    return "#e6eaea" if st.context.theme.type == "dark" else "#1c2526"
-
-
-def safe(name: str, limit: int = 22) -> str:
-    """A class name on an axis: literal, and not longer than it can be read."""
-    short = name if len(name) <= limit else name[: limit - 1] + "…"
-    return short.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def accuracy_per_class(names: Sequence[str], shares: Sequence[Share | None], overall: Share) -> go.Figure:
@@ -60,7 +49,7 @@ def _class_axis(figure: go.Figure, names: Sequence[str]) -> None:
     figure.update_yaxes(
         tickmode="array",
         tickvals=list(range(len(names))),
-        ticktext=[safe(name) for name in names],
+        ticktext=[literal_label(name, 22) for name in names],
         autorange="reversed",
     )
 
@@ -69,14 +58,14 @@ def reliability(bins: Sequence[Bin]) -> go.Figure:
     """Accuracy against confidence; on the dotted line confidence can be taken at its word."""
     figure = go.Figure()
     figure.add_shape(type="line", x0=0, y0=0, x1=1, y1=1, line={"dash": "dot", "color": GREY})
-    most = max((one.n for one in bins), default=1)
+    most = max((bin_.n for bin_ in bins), default=1)
     figure.add_scatter(
-        x=[one.confidence for one in bins],
-        y=[one.accuracy for one in bins],
+        x=[bin_.confidence for bin_ in bins],
+        y=[bin_.accuracy for bin_ in bins],
         mode="lines+markers",
         line={"color": accent(), "width": 1.5},
-        marker={"color": accent(), "size": [6 + 16 * (one.n / most) ** 0.5 for one in bins]},
-        customdata=[one.n for one in bins],
+        marker={"color": accent(), "size": [6 + 16 * (bin_.n / most) ** 0.5 for bin_ in bins]},
+        customdata=[bin_.n for bin_ in bins],
         cliponaxis=False,
         hovertemplate="says %{x:.0%}, is right %{y:.0%}, n = %{customdata}<extra></extra>",
     )
@@ -124,13 +113,13 @@ def distribution(rows: Sequence[ClassRow]) -> go.Figure:
             y=places,
             mode="markers",
             name="Expected from human labels, 95%",
-            marker={"color": ink(), "size": 8, "symbol": "line-ns-open"},
+            marker={"color": text_colour(), "size": 8, "symbol": "line-ns-open"},
             error_x={
                 "type": "data",
                 "symmetric": False,
                 "array": [row.high - row.expected for row in rows],  # type: ignore[operator]
                 "arrayminus": [row.expected - row.low for row in rows],  # type: ignore[operator]
-                "color": ink(),
+                "color": text_colour(),
                 "thickness": 1.5,
             },
             hovertemplate="%{x:,.0f} expected<extra>Human labels</extra>",

@@ -1,28 +1,20 @@
-"""What the Scores and Select pages share: the opened view, rows of images, one image's story."""
+"""Images with their scores: rows of them, and one image's story in a dialog."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
-from pathlib import Path
 
 import streamlit as st
 
-from pages.parts import annotator_name, components, errors, score_charts, urls
-from pages.parts import project as projects
+from pages.parts import annotator_name, charts, components, errors, score_charts, urls
 from pages.parts.text import literal
-from semiprune_core.baselines.evidence import evidence_at_hand
-from semiprune_core.coresets.score_view import ScoreView, image_story, neighbours, open_view
-from semiprune_core.dynamics import why_out_of_date
+from semiprune_core.coresets.score_view import ScoreView, image_story, neighbours
 from semiprune_core.labeling.events import MAX_ANNOTATOR
 from semiprune_core.labeling.review import correct_label
 from semiprune_core.methods import score_title
-from semiprune_core.project.artifacts import open_artifact
 from semiprune_core.project.pool import read_id, show_id
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import FloatArray
-from semiprune_core.results import ScoreRun
-from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.scores import SCORES
 
 SHORT = {
@@ -32,39 +24,6 @@ SHORT = {
     "forgetting": "forgotten",
     "entropy": "entropy",
 }
-
-
-def view(project: Project, scores: ScoreRun) -> ScoreView:
-    """The scores opened for looking at, once per artifact."""
-    pool = project.pool()
-    key = (project.artifacts_folder, scores.artifact.id, pool.hash)
-    return _opened(*key)
-
-
-@functools.lru_cache(maxsize=4)
-def _opened(folder: Path, scores_id: str, pool_hash: str) -> ScoreView:
-    project = projects.workspace().project(folder.parent.name)
-    return open_view(project, ScoreRun(project.artifact(scores_id)), project.pool())
-
-
-def tell_if_out_of_date(project: Project, scores: ScoreRun, *, what: str) -> bool:
-    reasons = why_out_of_date(project, scores.artifact)
-    if reasons:
-        st.warning(f"{what} are out of date: {'; '.join(reasons)}.", icon=":material/update:")
-    return bool(reasons)
-
-
-def kept(project: Project) -> dict[str, EvidenceRun]:
-    """The baselines whose evidence is there, each opened once per artifact."""
-    return {
-        name: _kept(project.artifacts_folder, one.artifact.id, one.artifact.hash)
-        for name, one in evidence_at_hand(project).items()
-    }
-
-
-@functools.lru_cache(maxsize=16)
-def _kept(folder: Path, artifact_id: str, artifact_hash: str) -> EvidenceRun:
-    return EvidenceRun(open_artifact(folder / artifact_id))
 
 
 def items(
@@ -140,7 +99,7 @@ def _story(project: Project, seen: ScoreView) -> None:
             st.markdown(f":orange[Reference label: {literal(story.reference)}]")
         st.caption(f"{literal(seen.pool.path(position), 80)}  \n`{image_id}`")
     with right:
-        st.plotly_chart(score_charts.trajectory(story), key="story_trajectory", config=score_charts.QUIET)
+        st.plotly_chart(score_charts.trajectory(story), key="story_trajectory", config=charts.QUIET)
         st.caption(
             f"Windows of {story.window} epochs: mean {story.window_mean.min():.2f} to {story.window_mean.max():.2f}, "
             f"deviation {story.window_deviation.min():.2f} to {story.window_deviation.max():.2f}."
