@@ -272,7 +272,7 @@ def scores_story(studio: Studio) -> bytes:
         settled(page)
         cells = page.locator(".cell:visible")
         cells.nth(cells.count() // 2 + 1).click()
-        page.get_by_role("dialog").get_by_text("Nearest in the model's features").wait_for()
+        page.get_by_role("dialog").get_by_text("Most similar images").wait_for()
         page.mouse.move(5, 5)
         return picture(page)
 

@@ -38,8 +38,9 @@ def main() -> None:
         evaluation_study.show_finished(project, studied)
     if not done and not studied and not found:
         st.info(
-            "Is the coreset better than picking at random? Choose methods and ratios below: a fresh network is trained "
-            "on every coreset, several times, and tested. You get a sentence with its interval, a plot and a table.",
+            "Is a coreset better than a random choice? Choose methods and ratios below. A new network is "
+            "trained on each coreset several times and tested. You get a sentence with its interval, a plot and "
+            "a table.",
             icon=":material/balance:",
         )
         evaluation_form.draw(project, idle=True)

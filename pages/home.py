@@ -63,21 +63,19 @@ def watch_opening() -> None:
 def demos(*, first: bool) -> None:
     """Two ways to look around: everything done already, or the same pool from the beginning."""
     with st.container(border=True):
-        st.markdown(
-            "**The demo:** 6,000 small pictures of clothes, with everything done already, or from the beginning."
-        )
+        st.markdown("**The demo:** 6,000 small pictures of clothes. Open it finished, or start from scratch.")
         with st.container(horizontal=True, vertical_alignment="center"):
             if finished_demo.is_bundled() and st.button(
                 "Open the finished demo",
                 type="primary" if first else "secondary",
                 icon=":material/auto_awesome:",
-                help="The results of a real run, as a project of your own: look at every page, change what you like.",
+                help="The results of a real run, as your own project. Look at every page and change what you like.",
             ):
                 open_finished()
             if st.button(
                 "Open the demo",
                 icon=":material/play_arrow:",
-                help="The same pictures from the beginning: you label and train.",
+                help="The same pictures from scratch: you label and train.",
             ):
                 open_demo()
             tour.start_button()
@@ -112,25 +110,23 @@ def card(project: Project) -> None:
             places = steps.standing(project)
             done = [place.step.title for place in places if place.state == "done"]
             step = steps.next_step(project)
-            told = f"done: {', '.join(done)} · next: {step.title}" if len(done) < len(places) else "every step is done"
+            told = f"done: {', '.join(done)} · next: {step.title}" if len(done) < len(places) else "all steps are done"
             st.caption(f"{count(len(pool), 'image')} · {told}")
         with st.container(horizontal=True, vertical_alignment="center"):
             if st.button(f"Go to {step.title}", key=f"go_{project.name}", type="primary"):
                 projects.choose(project.name)
                 st.switch_page(f"{step.key}.py")
-            if st.button("See the pool", key=f"pool_{project.name}", disabled=not project.has_pool()):
+            if st.button("View pool", key=f"pool_{project.name}", disabled=not project.has_pool()):
                 projects.choose(project.name)
                 st.switch_page("pool.py")
             with st.popover("", icon=":material/more_horiz:", help="More"):
-                st.write("A copy has the same labels and results; what you do to it leaves this one alone.")
+                st.write("A copy has the same labels and results. Changing it leaves this project alone.")
                 title = st.text_input("Name of the copy", f"{project.title} copy", key=f"copy_title_{project.name}")
-                if st.button(
-                    "Make a copy and continue", key=f"copy_{project.name}", disabled=not project.has_pool() or not title
-                ):
+                if st.button("Make a copy", key=f"copy_{project.name}", disabled=not project.has_pool() or not title):
                     projects.choose(copy_project(projects.workspace(), project.name, title).name)
                     st.switch_page("pool.py")
                 st.divider()
-                st.write("Deleting removes the project's folder with its labels and results. Your own files stay.")
+                st.write("Deleting removes the project's folder with its labels and results. Your original files stay.")
                 typed = st.text_input(f"Type {project.name} to delete it", key=f"confirm_{project.name}")
                 if st.button("Delete", key=f"delete_{project.name}", disabled=typed != project.name):
                     delete_project(projects.workspace(), project.name)

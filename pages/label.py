@@ -32,9 +32,7 @@ GRID_SIZES = (60, 120, 240)
 
 def draw_first(project: Project, pool: Pool, store: LabelStore, annotator: str) -> None:
     """Nothing is drawn yet: choose how much to label."""
-    st.markdown(
-        "**First, draw the images to label.** A random share says without bias how good the model's labels are."
-    )
+    st.markdown("**First, draw the images to label.** A random sample gives an unbiased measure of the model's labels.")
     if subset.draw_form(project, pool, store, annotator):
         st.rerun()
 
@@ -90,8 +88,8 @@ def head(project: Project, annotator: str, found: LabelProgress) -> tuple[str, s
             label_visibility="collapsed",
         )
         queue = choose_queue(found) if view == "deck" and found.per_class else "drawn"
-        with st.popover(literal(annotator, 24), icon=":material/person:", help="Who labels"):
-            annotator_name.ask("Change the name")
+        with st.popover(literal(annotator, 24), icon=":material/person:", help="Who is labeling"):
+            annotator_name.ask("Change name")
     return str(view), queue
 
 
@@ -115,7 +113,7 @@ def main() -> None:
     if found.complete:
         is_complete(found)
     if view in ("deck", "grid") and not len(store.classes):
-        st.markdown("**Now the classes.**")
+        st.markdown("**Now add the classes.**")
         classes.editor(pool, store, annotator)
         exchange.reference(pool, store)
     elif view == "deck":

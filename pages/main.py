@@ -60,7 +60,7 @@ def main() -> None:
     open_project = projects.current()
     home = st.Page("home.py", title="Projects", icon=":material/home:", default=True)
     new = st.Page("new.py", title="New project", icon=":material/add:", url_path="new", visibility="hidden")
-    section = literal(open_project.title, 40) if open_project else "The line"
+    section = literal(open_project.title, 40) if open_project else "Steps"
     page = st.navigation({"": [home, new], section: step_pages()}, expanded=True)
     if open_project is not None:
         st.query_params[projects.KEY] = open_project.name
@@ -69,7 +69,7 @@ def main() -> None:
         page.run()
     except SemiPruneError as error:
         errors.show(error)
-        st.page_link("home.py", label="Go to the projects", icon=":material/arrow_forward:")
+        st.page_link("home.py", label="Go to Projects", icon=":material/arrow_forward:")
 
 
 main()

@@ -58,13 +58,15 @@ def new_map(project: Project) -> None:
         encoder = st.text_input(
             "Encoder", "torchvision:resnet18", key="map_encoder", help="torchvision:NAME or timm:NAME"
         )
-        weights = st.text_input("Weights", key="map_weights", placeholder="a .safetensors file; empty fetches them")
+        weights = st.text_input(
+            "Weights", key="map_weights", placeholder="a .safetensors file; leave empty to download"
+        )
     method = st.segmented_control(
         "Method", list(REDUCERS), format_func=REDUCERS.title, default="umap", required=True, key="map_method"
     )
-    st.caption(f"Takes {REDUCERS.facts(str(method))['pace']}; PCA is shown meanwhile.")
+    st.caption(f"Takes {REDUCERS.facts(str(method))['pace']}. A PCA map is shown meanwhile.")
     seed = st.number_input("Seed", 0, 2**31 - 1, 0, key="map_seed")
-    if st.button("Make the map", type="primary", key="map_start"):
+    if st.button("Make map", type="primary", key="map_start"):
         with errors.shown():
             settings = MapSettings(
                 features=str(features), method=str(method), seed=int(seed), encoder=encoder, weights=weights
@@ -77,7 +79,7 @@ def first_map(project: Project) -> None:
     available = available_features(project)
     best = next(name for name, missing in available.items() if not missing)
     st.write(
-        "A map puts images that look alike to a model close together: classes, mistakes and odd ones out at a glance."
+        "A map places images that look alike to a model close together, so classes, mistakes and outliers stand out."
     )
     if st.button(f"Make a map of {FEATURES.title(best).lower()} features", type="primary", key="map_first"):
         start(project, MapSettings(features=best))
@@ -90,14 +92,14 @@ def colouring(columns: Columns) -> tuple[Column | None, list[int]]:
     titles = {NO_COLOUR: NO_COLOUR, **{one.key: one.title for one in columns.by_key.values()}}
     first = next((key for key in ("pseudo", "human", "reference") if key in titles), NO_COLOUR)
     key = st.selectbox(
-        "Colour", list(titles), format_func=titles.get, index=list(titles).index(first), key="map_colour", width=190
+        "Colour by", list(titles), format_func=titles.get, index=list(titles).index(first), key="map_colour", width=190
     )
     if key == NO_COLOUR:
         return None, []
     column = columns[str(key)]
     if column.is_class and len(column.names) > MOST_COLOURS:
         marked = st.multiselect(
-            "Mark classes",
+            "Highlight classes",
             range(len(column.names)),
             format_func=lambda code: column.names[code],
             max_selections=MOST_COLOURS,
@@ -176,7 +178,7 @@ def explore(project: Project, pool: Pool, found: list[EmbeddingMap]) -> None:
         second = NO_SECOND
         if len(rest) > 1:
             second = st.selectbox(
-                "Beside it", rest, format_func=lambda n: titles.get(n, n), key="map_second", width=220
+                "Compare with", rest, format_func=lambda n: titles.get(n, n), key="map_second", width=220
             )
         column, marked = colouring(columns)
         asked, mask = filters(project, columns)
@@ -212,8 +214,8 @@ def selection(
 ) -> None:
     if not line or line.get("key") not in by_id:
         st.caption(
-            "Draw around points to see their images below. Hover to see one, click to open it, scroll to zoom, "
-            "double click for the whole map. Keys: L lasso, B box, M move, + and -, Esc."
+            "Draw around points to see their images below. Hover to preview an image, click to open it, scroll "
+            "to zoom, double-click for the whole map. Keys: L lasso, B box, M move, + and -, Esc."
         )
         return
     points = by_id[line["key"]].points()

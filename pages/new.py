@@ -10,7 +10,7 @@ from semiprune_core import jobs
 from semiprune_core.importing import ImportSettings
 from semiprune_core.project.pool import SIZES, PoolSettings
 
-FITS = {"crop": "Cut out the middle", "pad": "Pad to a square", "stretch": "Stretch to a square"}
+FITS = {"crop": "Crop to the centre", "pad": "Pad to a square", "stretch": "Stretch to a square"}
 
 st.header("New project", anchor=False)
 title = st.text_input("Name", placeholder="Taken from the source if left empty", max_chars=80)
@@ -18,14 +18,15 @@ spec = import_form.choose_source("new")
 
 with st.expander("Training cache", icon=":material/tune:"):
     st.caption(
-        "Models train on small square copies of the images. Auto looks at the first ones; originals stay as they are."
+        "Models train on small square copies of the images. Auto decides from the first few. The originals are "
+        "not changed."
     )
     left, middle, right = st.columns(3)
     side = left.selectbox(
         "Size", ["Auto", *SIZES], format_func=lambda value: value if value == "Auto" else f"{value} px"
     )
     channels = middle.selectbox("Colour", ["Auto", 3, 1], format_func={"Auto": "Auto", 3: "Colour", 1: "Grey"}.get)
-    fit = right.selectbox("Not square?", list(FITS), format_func=FITS.get)
+    fit = right.selectbox("Non-square images", list(FITS), format_func=FITS.get)
     mixed = (side == "Auto") != (channels == "Auto")
     if mixed:
         st.caption("Choose both, or leave both on Auto.")
@@ -41,4 +42,4 @@ if st.button("Import", type="primary", icon=":material/download:", disabled=spec
         projects.choose(project.name)
         st.switch_page("pool.py")
 if spec is None:
-    st.caption("Choose a source to go on.")
+    st.caption("Choose a source to continue.")

@@ -36,8 +36,8 @@ def facts(summary: PoolSummary) -> None:
         st.metric("Images", f"{summary.n_pool:,}")
         st.metric("Test images", f"{summary.n_test:,}")
         st.metric("Reference classes", f"{summary.n_classes:,}")
-        st.metric("Duplicates", f"{summary.n_duplicates:,}", help="Images whose pixels equal those of an earlier one.")
-        st.metric("Problems", f"{summary.n_problems:,}", help="Files that could not be used; see the tab Problems.")
+        st.metric("Duplicates", f"{summary.n_duplicates:,}", help="Images with the same pixels as an earlier one.")
+        st.metric("Problems", f"{summary.n_problems:,}", help="Files that could not be used. See the Problems tab.")
         st.metric("Originals", size(summary.file_bytes))
 
 
@@ -47,7 +47,7 @@ def gallery(project: Project, pool: Pool) -> None:
         label = st.selectbox("Reference class", names, key="pool_class", width=180) if pool.class_names else names[0]
         splits = [name for name in ("pool", "test") if len(pool.split(name))]
         split = st.segmented_control("Split", [*splits, "all"], default=splits[0], required=True, key="pool_split")
-        only = st.segmented_control("Only", ["duplicates", "converted", "corrupted"], key="pool_only")
+        only = st.segmented_control("Show only", ["duplicates", "converted", "corrupted"], key="pool_only")
         words = st.text_input("Path contains", key="pool_path", width=160)
         cell = st.segmented_control("Size", list(CELLS), default="M", required=True, key="pool_cell")
     wanted = PoolFilter(
@@ -58,7 +58,7 @@ def gallery(project: Project, pool: Pool) -> None:
     )
     positions = filter_positions(pool, wanted)
     if not len(positions):
-        st.info("No image fits this filter. Loosen it to see more.", icon=":material/search_off:")
+        st.info("No images match this filter. Relax it to see more.", icon=":material/search_off:")
         return
     pages = -(-len(positions) // PER_PAGE)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -90,8 +90,8 @@ def items(project: Project, pool: Pool, positions: list[int]) -> list[components
 def classes(summary: PoolSummary) -> None:
     if not summary.class_counts:
         st.info(
-            "This pool came without labels, as most do. Class folders or a label column would give reference labels; "
-            "they are used to measure, never to learn.",
+            "This pool has no reference labels. They come from class folders or a label column, and are used to "
+            "measure, never to train.",
             icon=":material/info:",
         )
         return
@@ -99,7 +99,7 @@ def classes(summary: PoolSummary) -> None:
     rarest = min(summary.class_counts, key=summary.class_counts.__getitem__)
     st.caption(
         f"Rarest: {literal(rarest)} with {count(summary.class_counts[rarest], 'image')}. "
-        "Reference labels are kept apart: they measure and demonstrate, the learner does not see them."
+        "Reference labels are kept apart: they measure results, and training never sees them."
     )
 
 
@@ -112,11 +112,9 @@ def shapes(summary: PoolSummary) -> None:
         st.markdown("**Formats and conversions**")
         st.dataframe(pd.DataFrame(summary.formats, columns=["Format", "Mode", "Images"]), hide_index=True)
         if summary.converted:
-            st.dataframe(
-                pd.DataFrame(summary.converted, columns=["Converted on the way in", "Images"]), hide_index=True
-            )
+            st.dataframe(pd.DataFrame(summary.converted, columns=["Converted on import", "Images"]), hide_index=True)
         else:
-            st.caption("No image had to be converted.")
+            st.caption("No images had to be converted.")
 
 
 def problems(project: Project) -> None:
@@ -126,10 +124,10 @@ def problems(project: Project) -> None:
         for problem in Segment(artifact).problems()
     ]
     if not rows:
-        st.success("Every file was used.", icon=":material/check_circle:")
+        st.success("All files were imported.", icon=":material/check_circle:")
         return
     st.dataframe(pd.DataFrame(rows[:5000]), hide_index=True)
-    st.link_button("All problems as CSV", urls.problems(project.name), icon=":material/download:")
+    st.link_button("Download all problems (CSV)", urls.problems(project.name), icon=":material/download:")
 
 
 def imports(project: Project) -> None:
@@ -140,7 +138,7 @@ def imports(project: Project) -> None:
             "Location": artifact.settings["source"]["location"],
             "Images": artifact.facts["n_images"],
             "Problems": artifact.facts["n_problems"],
-            "Already there": artifact.facts["n_already_there"],
+            "Already in the pool": artifact.facts["n_already_there"],
             "Took": duration(artifact.manifest["duration_s"]),
             "When": artifact.manifest["created"],
             "Hash": artifact.hash[:12],
@@ -154,7 +152,8 @@ def add_images(project: Project) -> None:
     pool = project.pool_settings
     if pool is not None:
         st.caption(
-            f"New images join this pool's cache of {pool.size} x {pool.size} px. Known ones are recognised and skipped."
+            f"New images are prepared at {pool.size} x {pool.size} px like the others. Images already in the "
+            f"pool are skipped."
         )
     spec = import_form.choose_source("add")
     if st.button("Add images", type="primary", icon=":material/add_photo_alternate:", disabled=spec is None) and spec:
@@ -170,7 +169,7 @@ def main() -> None:
     watch_imports(project)
     if not project.has_pool():
         if not any(job.status().state not in states.OVER for job in jobs.list_jobs(project, "import")):
-            st.write("No images yet. Choose where they are.")
+            st.write("No images yet. Choose where to import them from.")
             add_images(project)
         return
     pool = project.everything()

@@ -9,6 +9,7 @@ import streamlit as st
 from pages.parts import (
     annotator_name,
     components,
+    errors,
     image_list,
     labeling_elements,
     out_of_date,
@@ -89,7 +90,7 @@ def numbers(found: Report) -> None:
             note = f"Against the reference labels of {known.n:,} images that no person labeled."
             st.metric("Reference accuracy", percent(known.accuracy), help=note)
             st.metric(
-                "Balanced accuracy", percent(known.balanced_accuracy), help="Mean over classes of the share found."
+                "Balanced accuracy", percent(known.balanced_accuracy), help="The mean of the accuracies of all classes."
             )
             st.metric("NMI", percent(known.nmi), help="Normalised mutual information with the reference classes.")
             st.metric("ARI", percent(known.ari), help="Adjusted Rand index against the reference classes.")
@@ -97,8 +98,7 @@ def numbers(found: Report) -> None:
         st.caption(literal(f"Measured on {found.held_out.measured_on}", 400))
     else:
         st.info(
-            "No labels were held out from this run, so nothing measures it without reference labels. "
-            "Train again with some held out.",
+            "This run held out no labels, so only reference labels could measure it. Train again with some held out.",
             icon=":material/info:",
         )
 
@@ -107,24 +107,24 @@ def quality(found: Report) -> None:
     held = found.held_out
     left, right = st.columns(2)
     with left:
-        st.markdown("**How sure the model is**")
+        st.markdown("**How confident the model is**")
         model = ~found.run.labels().human_mask
         st.plotly_chart(pseudo_charts.confidences(np.asarray(found.run.confidence())[model]), key="pseudo_histogram")
     with right:
-        st.markdown("**Is it right as often as it says?**")
+        st.markdown("**Is it right as often as it claims?**")
         if held is not None:
             st.plotly_chart(pseudo_charts.reliability(held.bins), key="pseudo_reliability")
         else:
-            st.caption("Held-out labels would tell.")
+            st.caption("This needs held-out labels.")
     if held is None:
         return
-    st.caption(f"Expected calibration error {percent(held.ece)}. A large dot is many held-out labels.")
+    st.caption(f"Expected calibration error {percent(held.ece)}. Larger dots stand for more held-out labels.")
     st.markdown("**Class by class**")
     st.plotly_chart(
         pseudo_charts.accuracy_per_class(found.class_names, held.per_class, held.accuracy), key="pseudo_per_class"
     )
     more = quality_report.labels_to_halve(held.accuracy)
-    st.markdown(f"To halve the overall interval, about **{more:,} more held-out labels** are needed at this accuracy.")
+    st.markdown(f"Halving the overall interval takes about **{more:,} more held-out labels**.")
     rows = []
     for name, share in zip(found.class_names, held.per_class, strict=True):
         rows.append(
@@ -134,7 +134,7 @@ def quality(found: Report) -> None:
                 "Low": None if share is None else 100 * share.low,
                 "High": None if share is None else 100 * share.high,
                 "Held-out labels": None if share is None else share.n,
-                "More to halve": None if share is None else quality_report.labels_to_halve(share),
+                "Labels to halve the interval": None if share is None else quality_report.labels_to_halve(share),
             }
         )
     share_format = st.column_config.NumberColumn(format="%.0f%%")
@@ -144,22 +144,21 @@ def quality(found: Report) -> None:
         column_config=dict.fromkeys(("Accuracy", "Low", "High"), share_format),
     )
     st.caption(
-        "“More to halve” counts held-out labels of that class. "
-        "A class without numbers has fewer than five held-out labels."
+        "The last column counts further held-out labels of that class. A class with fewer than five has no numbers."
     )
 
 
 def classes(found: Report) -> None:
     odd = [row for row in found.classes if row.verdict]
     for row in odd[:8]:
-        words = "got no image at all" if row.verdict == "none" else f"got {row.verdict} images"
+        words = "got no images" if row.verdict == "none" else f"got {row.verdict} images"
         st.warning(
             f"**{literal(row.name)}** {words}: {row.n_pseudo:,}"
             + (f", {row.low:,.0f} to {row.high:,.0f} expected." if row.low is not None else "."),
             icon=":material/warning:",
         )
     if not odd:
-        st.caption("Every class got about as many images as the random human labels lead us to expect.")
+        st.caption("Every class got about as many images as the random human labels suggest.")
     st.plotly_chart(pseudo_charts.distribution(found.classes), key="pseudo_distribution")
     st.dataframe(
         pd.DataFrame(
@@ -185,8 +184,8 @@ def confusion(project: Project, pool: Pool, found: Report) -> None:
     known = found.reference
     if known is None:
         st.info(
-            "A confusion matrix needs reference labels of images that no person labeled. This pool has none; "
-            "the class-by-class accuracy on held-out labels stands under Quality.",
+            "A confusion matrix needs reference labels of images that no person labeled. This pool has none. "
+            "See Quality for the accuracy of each class on held-out labels.",
             icon=":material/info:",
         )
         return
@@ -197,7 +196,10 @@ def confusion(project: Project, pool: Pool, found: Report) -> None:
             names, known.confusion.tolist(), key="pseudo_matrix", chosen=st.session_state.get("pseudo_cell")
         )
         st.session_state["pseudo_cell"] = chosen
-        st.caption("Blue is right, orange is wrong; strength is the share of the row. Click a cell to see its images.")
+        st.caption(
+            "Blue is right, orange is wrong; stronger colours are larger shares of the row. Click a cell "
+            "to see its images."
+        )
     else:
         chosen = frequent_confusions(names, known.confusion)
     if chosen is None:
@@ -205,9 +207,9 @@ def confusion(project: Project, pool: Pool, found: Report) -> None:
     true_name, model_name = names[chosen[0]], names[chosen[1]]
     positions = quality_report.confused(pool, found.run, true_name, model_name, mask)
     st.markdown(
-        f"**{literal(true_name)}**, called **{literal(model_name)}** by the model: {count(len(positions), 'image')}"
+        f"**{literal(true_name)}**, labeled **{literal(model_name)}** by the model: {count(len(positions), 'image')}"
     )
-    image_list.show(project, pool, positions, key="pseudo_confused", given="Least sure first")
+    image_list.show(project, pool, positions, key="pseudo_confused", given="Least confident first")
 
 
 def frequent_confusions(names: tuple[str, ...], table: np.ndarray) -> tuple[int, int] | None:
@@ -219,7 +221,7 @@ def frequent_confusions(names: tuple[str, ...], table: np.ndarray) -> tuple[int,
     rows = pd.DataFrame(
         [{"True class": names[a], "Model says": names[b], "Images": int(table[a, b])} for a, b in pairs]
     )
-    st.caption(f"{len(names)} classes are too many for a matrix. The 50 most frequent confusions; choose one.")
+    st.caption(f"{len(names)} classes are too many for a matrix. Choose one of the 50 most frequent confusions.")
     event = st.dataframe(rows, hide_index=True, on_select="rerun", selection_mode="single-row", key="pseudo_pairs")
     return pairs[event.selection.rows[0]] if event.selection.rows else None
 
@@ -229,13 +231,13 @@ def reviewing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
     found = review_queue.kept_signals(project, run, others)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         way = st.segmented_control(
-            "Look at", ["One by one", "Gallery"], default="One by one", required=True, key="review_way"
+            "View", ["One by one", "Gallery"], default="One by one", required=True, key="review_way"
         )
-        titles = {"all": "All signals of doubt", **{name: review.SIGNALS[name] for name in found}}
+        titles = {"all": "All signals", **{name: review.SIGNALS[name] for name in found}}
         signal = st.selectbox("Order by", list(titles), format_func=titles.get, key="review_signal", width=220)
     st.caption(
-        "Enter accepts the model's answer, a class key corrects it. Both are a person's labels from then on; because "
-        "the answer was in view, they never count towards the held-out accuracy."
+        "Enter accepts the model's answer, a class key corrects it. Either way it becomes a human label. "
+        "Because you saw the model's answer, it never counts towards held-out accuracy."
     )
     newest = run.artifact.id == project.artifacts("pseudo")[-1].id
     if way == "One by one" and newest:
@@ -247,7 +249,7 @@ def reviewing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
         labeling_elements.deck(project, store, annotator=annotator, queue=queue)
         return
     if not newest:
-        st.caption("One by one, the newest run is reviewed; this is an older one.")
+        st.caption("Only the newest run can be reviewed one by one. This is an older run.")
     labeled = np.flatnonzero(review.human_labels(pool, run, store) >= 0)
     ordered = review.doubt(found, use=None if signal == "all" else (str(signal),), leave_out=labeled)
     image_list.show(project, pool, ordered.order, key="review", given="Most doubtful first")
@@ -257,22 +259,21 @@ def another_seed(project: Project, store: LabelStore, run: PseudoRun) -> None:
     """One button to learn what the seed does, where the labels are still those of the run."""
     live = [job for job in jobs.list_jobs(project, training.KIND) if not job.status().is_over]
     if live:
-        st.caption(f"{literal(live[0].title)} is under way; its progress is on the Train page.")
+        st.caption(f"{literal(live[0].title)} is running. Its progress is on the Train page.")
         return
     if run.artifact.inputs.get("labels") != store.snapshot().hash:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         asked = st.button("Train with another seed", key="pseudo_twin", icon=":material/casino:")
-        st.caption("The same settings and labels once more: how much do the pseudo-labels depend on chance?")
+        st.caption("Repeats this run with a new seed to show how much the pseudo-labels depend on chance.")
     if not asked:
         return
     try:
         settings = training.Run(None, run.artifact).settings
-        training.start_training(project, settings.replace(seed=settings.seed + 1))
     except (SemiPruneError, KeyError):
-        st.error("This run does not say how it was made. Start one on the Train page.", icon=":material/error:")
-    else:
-        st.rerun()
+        st.error("This run's settings were not recorded. Start a new one on the Train page.", icon=":material/error:")
+        return
+    errors.attempt(lambda: training.start_training(project, settings.replace(seed=settings.seed + 1)))
 
 
 def comparing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, others: list[PseudoRun]) -> None:
@@ -280,13 +281,13 @@ def comparing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
         another_seed(project, store, run)
     if not others:
         st.info(
-            "There is one run only. Train with another algorithm, budget or seed to compare.", icon=":material/info:"
+            "There is only one run. Train with another algorithm, budget or seed to compare.", icon=":material/info:"
         )
         return
     second = st.selectbox("Compare with", others, format_func=run_title, key="pseudo_second")
     result = quality_report.compare(pool, run, second, uniform=store.uniform_labels())
     reports = [report_cache.report_of(project, pool, store, one, None) for one in (run, second)]
-    st.metric("The two runs agree on", percent(result.agreement))
+    st.metric("Agreement", percent(result.agreement))
     rows = {}
     for one, title in zip(reports, ("This run", "The other"), strict=True):
         held, known = one.held_out, one.reference
@@ -310,13 +311,13 @@ def comparing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
     st.dataframe(pd.DataFrame(rows))
     if result.n_common:
         st.caption(
-            f"On {count(result.n_common, 'held-out label')} that neither saw, this run alone was right "
-            f"{result.only_first} times, the other alone {result.only_second} times."
+            f"On {count(result.n_common, 'held-out label')} that neither run saw, only this run was right "
+            f"{result.only_first} times, only the other {result.only_second} times."
         )
     with st.expander("Class by class"):
         st.dataframe(pd.DataFrame(result.counts, columns=["Class", "This run", "The other"]), hide_index=True)
     st.markdown(f"**Where they differ**: {count(len(result.differ), 'image')}")
-    image_list.show(project, pool, result.differ, key="pseudo_differ", given="Surest disagreement first")
+    image_list.show(project, pool, result.differ, key="pseudo_differ", given="Most confident disagreements first")
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ EVERY = 3.0
 
 def button(coreset_id: str, *, key: str) -> None:
     """Go and annotate a coreset."""
-    words = "Label its images one by one, with the model's answers as suggestions, the most doubtful first."
+    words = "Label its images one by one, most doubtful first, with the model's answers as suggestions."
     if st.button("Annotate", key=key, icon=":material/rate_review:", help=words):
         st.session_state[KEY] = coreset_id
         st.switch_page("label.py")
@@ -56,7 +56,7 @@ def show(project: Project, pool: Pool, store: LabelStore, run: CoresetRun, annot
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header(f"Annotate {artifact.id}", anchor=False, width="content")
         with st.container(horizontal=True, width="content"):
-            if st.button("Export it", key="coreset_export", icon=":material/output:"):
+            if st.button("Export", key="coreset_export", icon=":material/output:"):
                 st.session_state["export_wanted"] = [artifact.id]
                 leave()
                 st.switch_page("export.py")
@@ -68,8 +68,8 @@ def show(project: Project, pool: Pool, store: LabelStore, run: CoresetRun, annot
         store.classes.add(PseudoRun(made_from(project, artifact, "pseudo")).class_names, annotator=annotator)
     elements.deck(project, store, annotator=annotator, queue=f"coreset:{artifact.id}")
     st.caption(
-        "Enter accepts the model's answer, a class key corrects it. Both are a person's labels from then on, also in "
-        "the export. Because the answer was in view, they never count towards the held-out accuracy."
+        "Enter accepts the model's answer, a class key corrects it. Either way it becomes a human label, in "
+        "exports too. Because you saw the model's answer, it never counts towards held-out accuracy."
     )
 
 
@@ -81,5 +81,5 @@ def _how_far(pool: Pool, store: LabelStore, run: CoresetRun, words: str) -> None
     said = [f"{found.n_human:,} of {count(found.n_kept, 'label')} are human"]
     if found.n_skipped:
         said.append(f"{found.n_skipped:,} skipped")
-    said.append(f"{found.n_left:,} to go" if found.n_left else "nothing left to do")
+    said.append(f"{found.n_left:,} to go" if found.n_left else "all done")
     st.progress(found.n_human / max(1, found.n_kept), text=f"{literal(words)} · {' · '.join(said)}")

@@ -79,9 +79,9 @@ def line_plot(view: EvaluationView, look: Look) -> go.Figure:
 
 
 def _across(ends: list[float], height: float, name: str, line: dict[str, Any]) -> go.Scatter:
-    said = f"{name}: {height:.1f}%" if height else name
+    hover = f"{name}: {height:.1f}%" if height else name
     return go.Scatter(
-        x=ends, y=[height] * 2, name=name, mode="lines", line=line, hovertemplate=f"{said}<extra></extra>"
+        x=ends, y=[height] * 2, name=name, mode="lines", line=line, hovertemplate=f"{hover}<extra></extra>"
     )
 
 
@@ -132,9 +132,10 @@ def _line(view: EvaluationView, method: str, points: list[Point], colour: str, s
 
 def _words(cell: Cell) -> str:
     """What stands behind a point: its spread, its seeds and its lead over Random."""
-    said = f"{100 * cell.mean:.1f}%" + (f" ± {100 * cell.sd:.1f}" if cell.sd is not None else "")
-    said += f" ({seeds(cell.n)}), {cell.n_train:,} images"
+    words = f"{100 * cell.mean:.1f}%" + (f" ± {100 * cell.sd:.1f}" if cell.sd is not None else "")
+    words += f" ({seeds(cell.n)}), {cell.n_train:,} images"
     if cell.difference is not None:
+        lead = 100 * cell.difference.mean
         half = f" ± {100 * cell.difference.half:.1f}" if cell.difference.half is not None else ""
-        said += f"<br>{100 * cell.difference.mean:+.1f}{half} points to Random"
-    return said
+        words += f"<br>{abs(lead):.1f}{half} points {'below' if lead < 0 else 'above'} Random"
+    return words

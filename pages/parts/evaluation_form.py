@@ -31,14 +31,15 @@ STUDIES = {
     SAME_BUDGET: "Same annotation budget",
 }
 ABOUT = {
-    COMPARE: "Trains on the coreset of every method at every ratio, several times, and tests each. "
-    "Shows whether a method beats choosing at random, and by how much.",
+    COMPARE: "Trains on the coreset of each method at each ratio several times, and tests every network. Shows "
+    "whether a method beats random selection, and by how much.",
     LABEL_BUDGET.kind: "Repeats everything with 1, 2, 5, 10 and 20% of the pool labeled: semi-supervised training, "
-    "dynamics run, coresets, tests. Shows how many labels it takes until a coreset beats choosing at random.",
-    POOL_SIZE.kind: "Repeats everything on ever larger parts of the pool, a tenth of each labeled: semi-supervised "
-    "training, dynamics run, coresets, tests. Shows whether the lead over choosing at random grows with the pool.",
-    SAME_BUDGET: "Every method gets the same number of labeled images in total: those that were labeled first are in "
-    "its coreset and count. Shows whether the first labels were well spent.",
+    "dynamics run, coresets, tests. Shows how many labels a coreset needs to beat random selection.",
+    POOL_SIZE.kind: "Repeats everything on larger and larger parts of the pool, a tenth of each labeled: "
+    "semi-supervised training, dynamics run, coresets, tests. Shows whether the lead over random selection "
+    "grows with the pool.",
+    SAME_BUDGET: "Every method gets the same total number of labeled images: the images labeled first belong to "
+    "its coreset and count towards the total. Shows whether the first labels were well spent.",
 }
 MORE_RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 USUAL = (RANDOM, "semi_aum_cutoff", "semi_dual_beta")
@@ -79,7 +80,7 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
         key="evaluate_methods",
         wrap=True,
     )
-    with st.expander("What the methods do and need", icon=":material/help:"):
+    with st.expander("About the methods", icon=":material/help:"):
         for choice in known.values():
             explain(choice)
     usual = SAME_BUDGET_RATIOS if study == SAME_BUDGET else RATIOS
@@ -100,7 +101,7 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
             3,
             key="evaluate_seeds",
             width=110,
-            help="Each training is repeated with other random starts. Intervals need at least two; five say more.",
+            help="Each training is repeated with different seeds. An interval needs at least two; five are better.",
         )
         preset = st.selectbox(
             "Preset", list(SUPERVISED_PRESETS), format_func=SUPERVISED_PRESETS.title, key="evaluate_preset", width=200
@@ -112,8 +113,8 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
             supervised_preset(str(preset)).epochs,
             key=f"evaluate_epochs_{preset}",
             width=120,
-            help="Passes over the whole pool; the short presets pass up to five times as often over small ones. "
-            "The last pass counts, never the best: nobody would know which that is.",
+            help="Passes over the whole pool. Short presets make up to five times as many passes over small "
+            "coresets. The last epoch counts, not the best: choosing the best would need the test labels.",
         )
         truth = truths[0]
         if len(truths) > 1:
@@ -121,10 +122,10 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
                 "Train with", truths, format_func=lambda one: f"{one} labels", key="evaluate_truth", width=200
             )
     whole = st.toggle(
-        "Train on all images too",
+        "Also train on all images",
         value=True,
         key="evaluate_full",
-        help="The full data set is the line to measure against; without it no share of full accuracy can be said.",
+        help="The accuracy to compare with. Without it, results cannot be given as a share of full accuracy.",
     )
     if not methods or not ratios:
         st.info("Choose at least one method and one pruning ratio.", icon=":material/checklist:")
@@ -147,7 +148,7 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
 
 
 def explain(choice: MethodChoice) -> None:
-    needs = "" if choice.looks_at == "Nothing" else f" Looks at: {literal(choice.looks_at)}."
+    needs = "" if choice.looks_at == "Nothing" else f" Uses: {literal(choice.looks_at)}."
     about = f" {literal(choice.about, 300)}" if needs and choice.about else ""
     st.markdown(f"**{literal(choice.title)}** {literal(choice.explain, 400)} :gray[{needs}{about}]")
     if choice.problem:
@@ -161,25 +162,25 @@ def start_panel(project: Project, settings: EvaluationSettings, data: Evaluation
         st.markdown(data_sentence(data))
         if settings.truth == "pseudo":
             st.warning(
-                "Coresets are trained on pseudo-labels: the numbers say how well a coreset teaches the model's own "
-                "answers, which may flatter methods that chose by them. Reference labels, or a label by a person for "
-                "every image, would say more.",
+                "Networks are trained on pseudo-labels, so the numbers show how well a coreset teaches the "
+                "model's own answers. That may flatter methods that select by them. Reference labels, or a "
+                "human label for every image, would say more.",
                 icon=":material/warning:",
             )
         if RANDOM not in settings.methods:
-            st.info("Without Random nobody can tell whether a method beats chance.", icon=":material/casino:")
+            st.info("Add Random to see whether a method beats chance.", icon=":material/casino:")
         if len(settings.seeds) == 1:
             st.info("One seed gives no interval: a lead may be chance.", icon=":material/looks_one:")
         n, minutes = len(planned(settings)), expected_minutes(project, settings, len(data.chosen_from))
         with st.container(horizontal=True, gap="medium"):
             st.metric("Trainings", f"{n:,}")
             st.metric("Epochs each", settings.supervised().epochs_at(ratio for _, ratio, _ in planned(settings)))
-            st.metric("Takes about", duration(60 * minutes) if minutes is not None else "not known")
+            st.metric("Takes about", duration(60 * minutes) if minutes is not None else "unknown")
         st.caption(time_words(minutes))
         if minutes is not None and minutes > LONG_MINUTES:
             st.warning(
-                "That is long. Fewer ratios, methods, seeds or epochs shorten it; cheap trainings come first, and "
-                "what has ended is kept when you stop.",
+                "This will take long. Fewer ratios, methods, seeds or epochs shorten it. Short trainings come "
+                "first, and finished ones are kept when you stop.",
                 icon=":material/schedule:",
             )
         if st.button(
@@ -192,21 +193,21 @@ def start_panel(project: Project, settings: EvaluationSettings, data: Evaluation
         ):
             start(project, settings)
         if not idle:
-            st.caption("Another evaluation is under way. Stop it or wait for its end.")
+            st.caption("Another evaluation is running. Stop it, or wait until it ends.")
 
 
 def time_words(minutes: float | None) -> str:
     if minutes is None:
         return (
-            "No run with this preset has been timed on this pool. Cheap trainings come first, so the time left is "
-            "known after a few. Methods that need more than scores make that first, which takes time of its own."
+            "No run with this preset has been timed on this pool yet. Short trainings come first, so the time "
+            "left is known after a few. Methods that need more than scores take extra time to prepare."
         )
-    return "From what this preset took on this pool before. What some methods must make before choosing comes on top."
+    return "Based on earlier runs with this preset on this pool. Some methods take extra time to prepare."
 
 
 def start(project: Project, settings: EvaluationSettings) -> None:
     with errors.shown():
-        with st.spinner("Looking at what this machine can train with"):
+        with st.spinner("Checking what this machine can train with"):
             submit_evaluation(project, settings)
         jobs.supervise(project.workspace)
         st.rerun()

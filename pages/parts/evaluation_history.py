@@ -54,13 +54,13 @@ def draw(project: Project, done: Sequence[Evaluation], studied: Sequence[StudyRu
     st.subheader("History", anchor=False)
     if done:
         st.dataframe(pd.DataFrame([_row(one) for one in done]), hide_index=True)
-    with st.popover("Delete one", icon=":material/more_horiz:"):
+    with st.popover("Delete", icon=":material/more_horiz:"):
         chosen = st.selectbox(
             "Evaluation", list(removable), format_func=lambda name: removable[name][0], key="evaluate_which"
         )
         st.caption(
-            "Deleting removes its trainings' numbers; no later evaluation takes them over. Coresets, scores and labels "
-            "stay, and a stopped evaluation stays resumable until it is deleted itself."
+            "Deletes the results of its trainings; later evaluations cannot reuse them. Coresets, scores and "
+            "labels stay. A stopped evaluation can be resumed until it is deleted itself."
         )
         if st.button("Delete", key="evaluate_delete", icon=":material/delete:"):
             errors.attempt(removable[chosen][1])
@@ -71,7 +71,7 @@ def _row(evaluation: Evaluation) -> dict[str, str]:
     return {
         "Evaluation": evaluation.id,
         "When": when(evaluation.created),
-        "What came out": view.sentence(),
+        "Result": view.sentence(),
         "Methods": ", ".join(evaluation.titles.get(one, one) for one in evaluation.methods),
         "Ratios": ", ".join(percent(ratio) for ratio in evaluation.ratios),
         "Seeds": str(len(evaluation.seeds)),

@@ -45,16 +45,16 @@ def results(project: Project, job: Job, *, key: str) -> None:
 
 def _sentence(status: JobStatus) -> str:
     if status.stop_requested:
-        return "Stopping; trainings that have ended are kept"
+        return "Stopping; finished trainings are kept"
     if not status.total:
-        return "Starting: making what the methods look at"
+        return "Starting: preparing the methods"
     facts = status.facts
     parts = [trainings(status)] if facts.get("trials_total") else []
     if facts.get("trial"):
         parts.append(literal(str(facts["trial"]), 100))
     if status.seconds_left is not None:
         parts.append(f"{duration(status.seconds_left)} left")
-    return " · ".join(parts) or "Making what the methods look at"
+    return " · ".join(parts) or "Preparing the methods"
 
 
 def trainings(status: JobStatus) -> str:

@@ -17,8 +17,8 @@ from semiprune_core.evaluation.view import RANDOM, EvaluationView, percent
 from semiprune_core.project.workspace import Project
 
 BANDS = {"sd": "standard deviation", "interval": "95% interval of the mean", "none": "none"}
-PLOTS = {"accuracy": "Accuracy", "difference": "Above Random"}
-CONTENTS = {"accuracy": "Accuracy", "difference": "Difference to Random", "minutes": "Minutes"}
+PLOTS = {"accuracy": "Accuracy", "difference": "Points above Random"}
+CONTENTS = {"accuracy": "Accuracy", "difference": "Points above Random", "minutes": "Minutes"}
 STYLE = """<style>
 .studio-evaluation { overflow-x: auto; }
 .studio-evaluation table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; margin: 0; }
@@ -39,7 +39,7 @@ def show(project: Project, evaluation: Evaluation, *, key: str) -> None:
     trials = evaluation.trials()
     view = evaluation.view(trials)
     if view.is_empty:
-        st.caption("The first training has not ended yet. Numbers appear here one training at a time.")
+        st.caption("No training has finished yet. Results appear here one by one.")
         return
     sentence(view, key=key)
     paper = paper_numbers(
@@ -81,7 +81,7 @@ def sentence(view: EvaluationView, *, key: str) -> None:
             method = st.selectbox(
                 "Method",
                 [None, *here],
-                format_func=lambda one: f"the best: {view.title(str(best))}" if one is None else view.title(one),
+                format_func=lambda one: f"Best: {view.title(str(best))}" if one is None else view.title(one),
                 key=f"{key}_method",
                 width=280,
             )
@@ -91,8 +91,8 @@ def sentence(view: EvaluationView, *, key: str) -> None:
     said = [view.rivals_sentence(asked, method)]
     if method is None and len(rivals) > 2:
         said.append(
-            f"The best of {len(rivals)} methods by its mean. Picking the best of several makes its lead look a little "
-            "larger than it is."
+            f"The best of {len(rivals)} methods by mean accuracy. Picking the best of several makes its lead "
+            f"look slightly larger than it is."
         )
     if any(said):
         words.caption(literal(" ".join(filter(None, said)), 1000))
@@ -128,7 +128,7 @@ def plot(view: EvaluationView, name: str, *, first: str = "accuracy", key: str) 
     if look == Look("difference", "interval"):
         said.append("Bars are the 95% intervals of the paired differences.")
     if len([method for method in view.methods if view.row(method)]) > CROWD:
-        said.append("A name in the legend shows and hides its line.")
+        said.append("Click a name in the legend to show or hide its line.")
     if said:
         st.caption(" ".join(said))
     return look
@@ -143,7 +143,7 @@ def table(view: EvaluationView, paper: PaperNumbers | None, *, key: str) -> None
         )
         beside = False
         if paper is not None and content == "accuracy":
-            beside = st.toggle(f"Beside the paper's {paper.title}", value=True, key=f"{key}_paper")
+            beside = st.toggle(f"Compare with the paper's {paper.title}", value=True, key=f"{key}_paper")
     numbers = paper.by_cell if paper is not None and beside else {}
     st.html(STYLE + html_table(view, content=str(content), paper=numbers))
     if content == "accuracy":
@@ -151,17 +151,17 @@ def table(view: EvaluationView, paper: PaperNumbers | None, *, key: str) -> None
         st.caption(table_caption(view) + marked)
         if view.unranked & set(view.methods):
             names = ", ".join(literal(view.title(one)) for one in view.methods if one in view.unranked)
-            st.caption(f"{names}: sees the labels of all images while choosing, so it is not ranked with the others.")
+            st.caption(f"{names}: uses the labels of all images to select, so it is not ranked with the others.")
         if paper is not None and beside:
             full = f" Full data there: {paper.full:.1f}." if paper.full is not None else ""
             st.caption(f"Below each number: {literal(paper.note, 400)}{full}")
     elif content == "difference":
         st.caption(
-            "Percentage points, paired by seed, ± half the 95% interval (Student) over seeds, on these test images, "
-            "this draw of labels and this scoring run. Bold: the interval leaves zero out."
+            "Percentage points, paired by seed, ± half the 95% interval (Student) over seeds, for these test "
+            "images, this draw of labels and this scoring run. Bold: the interval excludes zero."
         )
     else:
-        st.caption("Of one training, the mean over seeds, without what a method needs before it can choose.")
+        st.caption("Per training, mean over seeds, without the time a method takes to prepare.")
 
 
 def stands_on(project: Project, evaluation: Evaluation, view: EvaluationView) -> None:
@@ -181,10 +181,11 @@ def stands_on(project: Project, evaluation: Evaluation, view: EvaluationView) ->
     costly = {name: value for name, value in evaluation.minutes_before(project).items() if value >= 0.05}
     if costly:
         names = ", ".join(f"{literal(view.title(name))} {value:.1f} min" for name, value in costly.items())
-        said.append(f"Before choosing: {names}.")
+        said.append(f"Time to prepare: {names}.")
     if evaluation.same_annotation_budget:
         said.append(
-            "Same annotation budget: for methods that used people's labels these images are in every coreset and count."
+            "Same annotation budget: for methods that used human labels, these images are in every coreset and "
+            "count towards it."
         )
     st.caption(" ".join(said))
 
@@ -221,4 +222,4 @@ def downloads(
                 key=f"{key}_{words}",
                 on_click="ignore",
             )
-        st.caption("PNG: the camera above the plot.", width="content")
+        st.caption("For a PNG, use the camera above the plot.", width="content")

@@ -59,7 +59,7 @@ FORMS = {
         help="Shares of the pool that count as labeled, drawn at random; each contains the smaller ones.",
         offered=(0.005, *BUDGETS, 0.3, 0.5),
         usual=BUDGETS,
-        why_labels="This study draws labels anew",
+        why_labels="This study draws new labels",
         nothing="Choose at least one budget, one method and one pruning ratio.",
     ),
     POOL_SIZE.kind: Words(
@@ -67,7 +67,7 @@ FORMS = {
         help="Random parts of the pool that stand for smaller pools; each contains the smaller ones.",
         offered=(0.05, *SIZES[:-1], 0.75, 1.0),
         usual=SIZES,
-        why_labels="This study draws the labeled images of every part anew",
+        why_labels="This study draws new labels for every part of the pool",
         nothing="Choose at least one size, one method and one pruning ratio.",
     ),
 }
@@ -78,8 +78,8 @@ def form(project: Project, axis: Axis, data_by_truth: Mapping[str, EvaluationDat
     true = {truth: data for truth, data in data_by_truth.items() if truth != "pseudo"}
     if not true:
         st.warning(
-            f"{FORMS[axis.kind].why_labels}, so it needs a true label for every image: reference labels that came "
-            "with the images, or a label by a person for each.",
+            f"{FORMS[axis.kind].why_labels}, so it needs a true label for every image: reference labels that "
+            f"came with the images, or a human label for each.",
             icon=":material/label_off:",
         )
         return
@@ -110,7 +110,8 @@ def choices(axis: Axis, truths: tuple[str, ...]) -> StudySettings | None:
         default=["semi_aum_cutoff", "semi_dual_beta"],
         format_func=METHODS.title,
         key=f"{key}_methods",
-        help="Those that choose by scores on pseudo-labels. Random and the full data are trained once beside them.",
+        help="Methods that select by scores on pseudo-labels. Random and the full data are trained once for "
+        "comparison.",
         wrap=True,
     )
     ratios = st.pills(
@@ -182,13 +183,13 @@ def start_panel(project: Project, settings: StudySettings, data: EvaluationData,
         images = sum(cost.dynamics + cost.trainings for cost in costs)
         with st.container(horizontal=True, gap="medium"):
             st.metric("Trainings", f"{n:,}")
-            st.metric("They take about", duration(pace * images) if pace is not None else "not known")
+            st.metric("Takes about", duration(pace * images) if pace is not None else "unknown")
         st.caption(
-            f"The {count(n_runs, 'semi-supervised run')} come on top; the Train page measures how long one takes. "
-            "Stopping loses nothing that has ended."
+            f"Plus {count(n_runs, 'semi-supervised run')}; the Train page measures how long one takes. Finished "
+            f"work is kept when you stop."
         )
         if st.button(
-            "Start the study",
+            "Start study",
             type="primary",
             icon=":material/play_arrow:",
             key=f"{settings.axis.column}_start",
@@ -196,7 +197,7 @@ def start_panel(project: Project, settings: StudySettings, data: EvaluationData,
             width="stretch",
         ):
             with errors.shown():
-                with st.spinner("Looking at what this machine can train with"):
+                with st.spinner("Checking what this machine can train with"):
                     submit_study(project, settings)
                 jobs.supervise(project.workspace)
                 st.rerun()
@@ -250,7 +251,7 @@ def show(
     """Accuracy against the share at one ratio, and how right the pseudo-labels were at each share."""
     axis = axis_of(asked)
     if trials.empty:
-        st.caption("The first training has not ended yet. Numbers appear here one training at a time.")
+        st.caption("No training has finished yet. Results appear here one by one.")
         stage_table(axis, stages, trials)
         return
     ratios = sorted(asked["ratios"])
@@ -282,9 +283,9 @@ def stage_table(axis: Axis, stages: Sequence[Mapping[str, Any]], trials: pd.Data
                 axis.name: percent(one[axis.column]),
                 **({"Images": f"{one['n_images']:,}"} if axis is POOL_SIZE else {}),
                 "Labels": f"{one['n_labels']:,}",
-                "Right among the unlabeled": f"{one['pseudo_accuracy']:.1%}" if one["pseudo_accuracy"] else "–",
+                "Accuracy on unlabeled images": f"{one['pseudo_accuracy']:.1%}" if one["pseudo_accuracy"] else "–",
                 "Semi-supervised training": duration(60 * one["ssl_minutes"]),
-                **({"All its images give": _accuracy(full.get(one[axis.column]))} if axis is POOL_SIZE else {}),
+                **({"Accuracy with all images": _accuracy(full.get(one[axis.column]))} if axis is POOL_SIZE else {}),
             }
             for one in known
         ]
@@ -292,7 +293,7 @@ def stage_table(axis: Axis, stages: Sequence[Mapping[str, Any]], trials: pd.Data
     for one in stages:
         if "problem" in one:
             st.warning(
-                f"{percent(one[axis.column])} ({count(one['n_labels'], 'label')}) was left out: "
+                f"{percent(one[axis.column])} ({count(one['n_labels'], 'label')}) was skipped: "
                 f"{literal(one['problem'], 400)}",
                 icon=":material/label_off:",
             )

@@ -18,6 +18,7 @@ from semiprune_core.trust import review
 PER_PAGE = 60
 CELLS = {"S": 84, "M": 112, "L": 180}
 AS_GIVEN = "As given"
+ORDERS = {"up": "Ascending", "down": "Descending"}
 
 
 def show(project: Project, pool: Pool, positions: IntArray, *, key: str, given: str = AS_GIVEN) -> None:
@@ -30,13 +31,19 @@ def show(project: Project, pool: Pool, positions: IntArray, *, key: str, given: 
     if said:
         st.toast(said, icon=":material/check:")
     if not len(positions):
-        st.info("No image here.", icon=":material/search_off:")
+        st.info("No images here.", icon=":material/search_off:")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         titles = {AS_GIVEN: given, **{one.key: one.title for one in columns.by_key.values()}}
         by = st.selectbox("Sort by", list(titles), format_func=titles.get, key=f"{key}_sort", width=180)
         down = st.segmented_control(
-            "Order", ["up", "down"], default="up", required=True, key=f"{key}_way", disabled=by == AS_GIVEN
+            "Order",
+            ["up", "down"],
+            format_func=ORDERS.get,
+            default="up",
+            required=True,
+            key=f"{key}_way",
+            disabled=by == AS_GIVEN,
         )
         cell = st.segmented_control("Size", list(CELLS), default="M", required=True, key=f"{key}_cell")
         pages = -(-len(positions) // PER_PAGE)
@@ -100,7 +107,7 @@ def actions(project: Project, pool: Pool, positions: IntArray, chosen: tuple[str
     store = open_store(project)
     ids = [int(one, 16) for one in chosen]
     everything = st.toggle(
-        f"All {len(positions):,}", key=f"{key}_all", help="Act on the whole list, not only on this page."
+        f"All {len(positions):,}", key=f"{key}_all", help="Act on the whole list, not just this page."
     )
     if everything:
         ids = [int(number) for number in pool.ids[positions]]
@@ -115,7 +122,7 @@ def actions(project: Project, pool: Pool, positions: IntArray, chosen: tuple[str
     flag = st.button("Flag", key=f"{key}_flag", icon=":material/flag:", disabled=disabled)
     draw = st.button(
         "Add to the next draw", key=f"{key}_draw", icon=":material/playlist_add:", disabled=disabled,
-        help="These images wait on the Label page. They do not count as a random sample.",
+        help="Queues these images on the Label page. They do not count as a random sample.",
     )  # fmt: skip
     if annotator is None:
         annotator_name.ask_in_row(key)
@@ -123,14 +130,14 @@ def actions(project: Project, pool: Pool, positions: IntArray, chosen: tuple[str
     with errors.shown():
         if label and target is not None:
             review.label_images(store, ids, target, annotator=annotator)
-            done(key, f"{count(len(ids), 'image')} labeled {literal(target)}. A person's label wins from now on.")
+            done(key, f"Labeled {count(len(ids), 'image')} as {literal(target)}. Human labels win over the model's.")
         elif flag:
             review.flag_images(store, ids, annotator=annotator)
-            done(key, f"{count(len(ids), 'image')} flagged.")
+            done(key, f"Flagged {count(len(ids), 'image')}.")
         elif draw:
             places = pool.positions(np.array(ids, dtype=np.uint64))
             drawing = review.add_to_next_draw(store, pool, places, annotator=annotator)
-            done(key, f"{count(len(drawing), 'image')} wait on the Label page.")
+            done(key, f"Queued {count(len(drawing), 'image')} on the Label page.")
 
 
 def done(key: str, words: str) -> None:

@@ -20,7 +20,7 @@ def editor(pool: Pool, store: LabelStore, annotator: str) -> None:
     if sheet:
         _table(store, sheet, annotator)
     else:
-        st.write("No classes yet. Name what there is to see; more can be added at any time, also while labeling.")
+        st.write("No classes yet. Add the classes to label with; you can add more at any time, even while labeling.")
     left, right = st.columns(2, gap="large")
     with left:
         _add(pool, store, sheet, annotator)
@@ -55,8 +55,8 @@ def _table(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
         },
         height=min(420, 35 * (len(sheet) + 1) + 3),
     )
-    st.caption("Edit a cell to rename a class, move it (place), or give it another key or colour.")
-    if not edited.equals(frame) and st.button("Save the changes", type="primary", key="classes_save"):
+    st.caption("Edit a cell to rename a class or to change its place, key or colour.")
+    if not edited.equals(frame) and st.button("Save changes", type="primary", key="classes_save"):
         errors.attempt(lambda: _save(store, sheet, edited, annotator))
 
 
@@ -81,15 +81,17 @@ def _save(store: LabelStore, sheet: list[LabelClass], edited: pd.DataFrame, anno
 def _add(pool: Pool, store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
     missing = [name for name in pool.class_names if name not in {one.name for one in sheet}]
     if missing:
-        words = f"Take the {count(len(missing), 'reference class', 'reference classes')}"
+        words = f"Use the {count(len(missing), 'reference class', 'reference classes')}"
         if st.button(words, key="classes_reference", type="secondary" if sheet else "primary"):
             errors.attempt(lambda: _tell(store.classes.add(missing, annotator=annotator)))
     with st.form("classes_add", clear_on_submit=True):
         text = st.text_area("Add classes, one per line", placeholder="cat\ndog", key="classes_text")
         if st.form_submit_button("Add") and text.strip():
             errors.attempt(lambda: _tell(store.classes.add(read_class_list(text), annotator=annotator)))
-    file = st.file_uploader("Or from a CSV with a column name, class or label", type=["csv"], key="classes_file")
-    if file is not None and st.button("Add the classes of the CSV", key="classes_csv"):
+    file = st.file_uploader(
+        "Or upload a CSV with a column called name, class or label", type=["csv"], key="classes_file"
+    )
+    if file is not None and st.button("Add classes from the CSV", key="classes_csv"):
         wanted: list[NewClass] = []
         errors.attempt(
             lambda: (
@@ -105,13 +107,13 @@ def _merge_or_remove(store: LabelStore, sheet: list[LabelClass], annotator: str)
         st.markdown("**Merge**")
         source = st.selectbox("Class", list(names), format_func=names.get, key="classes_from")
         target = st.selectbox(
-            "into", [number for number in names if number != source], format_func=names.get, key="classes_into"
+            "Into", [number for number in names if number != source], format_func=names.get, key="classes_into"
         )
-        st.caption("All its labels, past and to come, count for the other class. The history keeps both.")
+        st.caption("All its labels, past and future, count for the other class. The history keeps both.")
         if st.button("Merge", key="classes_merge"):
             errors.attempt(lambda: store.classes.merge(source, target, annotator=annotator))
     st.markdown("**Remove**")
-    unwanted = st.selectbox("A class without labels", list(names), format_func=names.get, key="classes_unwanted")
+    unwanted = st.selectbox("Class without labels", list(names), format_func=names.get, key="classes_unwanted")
     if st.button("Remove", key="classes_remove"):
         errors.attempt(lambda: store.classes.remove(unwanted, annotator=annotator))
 
@@ -120,7 +122,7 @@ def _tell(added: Added) -> None:
     """What to say after the rerun."""
     words = [f"Added {count(len(added.classes), 'class', 'classes')}."]
     if added.existing:
-        words.append(f"{count(len(added.existing), 'name')} were there already.")
+        words.append(f"Already there: {len(added.existing):,}.")
     st.session_state["classes_said"] = " ".join([*words, *added.warnings])
 
 

@@ -25,11 +25,11 @@ def exchange(project: Project, pool: Pool, store: LabelStore, annotator: str) ->
     _show_result()
     left, right = st.columns(2, gap="large")
     with left:
-        st.markdown("**Take labels in**")
+        st.markdown("**Import labels**")
         reference(pool, store)
         _file(pool, store, annotator)
     with right:
-        st.markdown("**Give labels out**")
+        st.markdown("**Export labels**")
         _exports(project, store)
 
 
@@ -38,14 +38,14 @@ def reference(pool: Pool, store: LabelStore) -> None:
     if not pool.class_names or store.drawings.latest() is None:
         return
     with st.container(border=True):
-        st.write("This pool came with reference labels. For a demo or a benchmark, they can stand in for a person's.")
-        if st.button("Take the reference labels of the drawn subset", key="labels_reference"):
+        st.write("This pool came with reference labels. For a demo or a benchmark they can stand in for human labels.")
+        if st.button("Use reference labels for the drawn images", key="labels_reference"):
             _take(lambda: take_reference(store, pool))
 
 
 def _file(pool: Pool, store: LabelStore, annotator: str) -> None:
     with st.container(border=True):
-        st.write("A CSV (path or image_id, label, optional annotator) or Label Studio's JSON.")
+        st.write("A CSV (path or image_id, label, optional annotator) or JSON from Label Studio.")
         space = projects.workspace()
         arrived = components.uploader(
             urls.base(), browser_token(space), key="labels_upload", words="Drop the file here"
@@ -53,13 +53,13 @@ def _file(pool: Pool, store: LabelStore, annotator: str) -> None:
         if arrived:
             st.session_state["labels_arrived"] = arrived
         arrived = st.session_state.get("labels_arrived")
-        create = st.checkbox("Add classes that are not there yet", key="labels_create")
+        create = st.checkbox("Add missing classes", key="labels_create")
         replace = st.checkbox("Replace labels that differ", key="labels_replace")
         path = space.uploads_folder / arrived["upload"] / "files" / "0" if arrived else None
         if arrived is None or path is None or not path.is_file():
             return
         st.caption(f"Ready: {literal(arrived['name'])}")
-        if not st.button("Import the labels", type="primary", key="labels_go"):
+        if not st.button("Import", type="primary", key="labels_go"):
             return
         if path.stat().st_size > MAX_FILE:
             st.error(f"The file is larger than {MAX_FILE >> 20} MB. Split it.", icon=":material/error:")
@@ -89,14 +89,14 @@ def _show_result() -> None:
     result: ImportResult | None = st.session_state.pop(RESULT, None)
     if result is None:
         return
-    words = [f"{count(result.n_saved, 'label')} taken over of {count(result.n_rows, 'row')}."]
+    words = [f"Imported {result.n_saved:,} of {count(result.n_rows, 'label')}."]
     if result.n_unchanged:
-        words.append(f"{result.n_unchanged:,} were there already.")
+        words.append(f"Already there: {result.n_unchanged:,}.")
     if result.new_classes:
         words.append(f"New classes: {', '.join(result.new_classes[:10])}.")
     st.success(literal(" ".join([*words, *result.warnings]), 1000), icon=":material/check_circle:")
     if result.problems:
-        st.warning(f"{count(len(result.problems), 'row')} were not taken over:", icon=":material/warning:")
+        st.warning(f"Not imported: {count(len(result.problems), 'row')}.", icon=":material/warning:")
         rows = [
             {"Row": problem.row, "Value": problem.value, "Reason": problem.message, "Code": problem.code}
             for problem in result.problems[:5000]
@@ -111,7 +111,7 @@ def _exports(project: Project, store: LabelStore) -> None:
     for name, words in (
         ("csv", "Labels as CSV, safe for spreadsheets"),
         ("exact", "Labels as CSV, exact"),
-        ("answers", "Every annotator's answer as CSV"),
+        ("answers", "All annotators' answers as CSV"),
         ("label-studio", "Label Studio tasks (JSON)"),
     ):
         st.link_button(words, urls.labels(project.name, name), icon=":material/download:")

@@ -34,7 +34,8 @@ def per_class(found: LabelProgress) -> None:
     if found.thin_classes and found.labeled:
         names = ", ".join(found.thin_classes[:12]) + (" and more" if len(found.thin_classes) > 12 else "")
         st.warning(
-            f"Fewer than 4 labels: {literal(names, 600)}. Label more of them, or merge them.", icon=":material/warning:"
+            f"Fewer than 4 labels: {literal(names, 600)}. Label more of them, or merge classes.",
+            icon=":material/warning:",
         )
     if len(found.per_class) <= MANY:
         st.plotly_chart(charts.class_bars(found.per_class), key="label_per_class")
@@ -47,8 +48,8 @@ def agreements(project: Project, store: LabelStore, annotator: str, disputed: in
     found = agreement(store)
     if not found.n_images:
         st.info(
-            "No image has been labeled by two people yet. Draw with a share that two people label, or let a second "
-            "annotator open this page under another name.",
+            "No image has been labeled by two people yet. Draw with an overlap, or have a second annotator open "
+            "this page under another name.",
             icon=":material/group:",
         )
         return
@@ -57,7 +58,7 @@ def agreements(project: Project, store: LabelStore, annotator: str, disputed: in
         st.metric("Agreement", "–" if found.raw is None else f"{found.raw:.1%}", help="Share of agreeing pairs.")
         kappa = "Cohen's kappa" if found.kind == "cohen" else "Fleiss' kappa"
         st.metric(
-            kappa, "–" if found.kappa is None else f"{found.kappa:.2f}", help="Agreement beyond chance; 1 is full."
+            kappa, "–" if found.kappa is None else f"{found.kappa:.2f}", help="Agreement beyond chance; 1 is perfect."
         )
     st.caption(f"Annotators: {literal(', '.join(found.annotators), 400)}")
     if not disputed:

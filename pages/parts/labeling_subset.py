@@ -18,8 +18,8 @@ DEFAULT_PERCENT = 10.0
 UNIFORM = "uniform"
 WAYS = {
     UNIFORM: "Uniformly at random, as in the paper",
-    "coverage": "Spread over look-alikes (departs from the paper)",
-    "uncertainty": "Where the model is least sure (departs from the paper)",
+    "coverage": "Spread across similar images (not in the paper)",
+    "uncertainty": "Where the model is least confident (not in the paper)",
 }
 
 
@@ -81,22 +81,22 @@ def _how_many(pool: Pool, earlier: Drawing | None) -> tuple[float | None, int | 
 
 
 def _how(earlier: Drawing | None, *, has_model: bool) -> tuple[int, str, float]:
-    with st.expander("Seed, several annotators, other ways to draw", icon=":material/tune:"):
+    with st.expander("Seed, overlap and sampling method", icon=":material/tune:"):
         seed = int(
             st.number_input(
                 "Seed",
                 0,
                 2**31 - 1,
                 earlier.seed if earlier is not None else 0,
-                help="The same seed draws the same images; a larger share with it keeps the earlier ones.",
+                help="The same seed draws the same images. A larger share keeps the earlier ones.",
                 key="draw_seed",
                 width=200,
             )
         )
         if earlier is not None and seed != earlier.seed:
-            st.warning("Another seed starts a second drawing; the earlier one stays open and comes first.")
+            st.warning("A new seed starts a second drawing. The earlier one stays open and comes first.")
         overlap = st.slider(
-            "Share that two people label, to measure agreement (%)",
+            "Share labeled by two people, to measure agreement (%)",
             0,
             50,
             round(100 * earlier.overlap) if earlier is not None else 0,
@@ -105,11 +105,11 @@ def _how(earlier: Drawing | None, *, has_model: bool) -> tuple[int, str, float]:
         ways = [name for name in WAYS if has_model or name != "uncertainty"]
         method = st.radio("Which images", ways, format_func=WAYS.get, key="draw_method")
         if not has_model:
-            st.caption(f"{DRAW_METHODS.title('uncertainty')}: offered once a model has been trained on this pool.")
+            st.caption(f"{DRAW_METHODS.title('uncertainty')}: available once a model has been trained on this pool.")
     if method != UNIFORM:
         st.warning(
-            "This departs from the paper's uniform sample: labels drawn this way can train a model, "
-            "but no unbiased estimate of quality can rest on them. The store keeps the two apart.",
+            "This departs from the paper's uniform sample. Labels drawn this way can train a model, but not "
+            "give unbiased estimates. The two kinds are kept apart.",
             icon=":material/warning:",
         )
     return seed, str(method), overlap / 100
@@ -138,26 +138,26 @@ def _preview(
 
 
 def _show_preview(expected: Preview, method: str) -> None:
-    st.metric("Images to label", f"{expected.n_images:,}", help=f"Of {expected.n_groups:,} different pictures.")
+    st.metric("Images to label", f"{expected.n_images:,}", help=f"Out of {expected.n_groups:,} distinct images.")
     if method != UNIFORM:
         return
     if expected.per_class is not None:
         fewest = min(expected.per_class, key=expected.per_class.__getitem__)
         st.caption(
-            f"By the reference labels: {count(len(expected.per_class), 'class', 'classes')}, the fewest images of "
-            f"{literal(fewest)} ({expected.per_class[fewest]:,})."
+            f"By the reference labels: {count(len(expected.per_class), 'class', 'classes')}; {literal(fewest)} "
+            f"has the fewest images ({expected.per_class[fewest]:,})."
         )
         if expected.per_class[fewest] < FEW_LABELS:
             st.warning(f"Some classes would get fewer than {FEW_LABELS} labels. Draw more.")
-        with st.expander("Images of each class"):
+        with st.expander("Images per class"):
             if len(expected.per_class) <= 30:
                 st.plotly_chart(charts.class_bars(expected.per_class), key="draw_classes")
             else:
                 st.dataframe(pd.DataFrame(expected.per_class.items(), columns=["Class", "Images"]), hide_index=True)
         return
     st.caption(
-        f"A class that makes up {expected.rarest_share:.2%} of the pool can expect {expected.rarest_expected:.1f} "
-        f"images; with a chance of {expected.chance_of_few:.0%} it gets fewer than {FEW_LABELS}."
+        f"A class with {expected.rarest_share:.2%} of the pool would get about {expected.rarest_expected:.1f} "
+        f"images, with a {expected.chance_of_few:.0%} chance of fewer than {FEW_LABELS}."
     )
 
 
@@ -169,7 +169,7 @@ def drawings_table(store: LabelStore) -> None:
             "Share": f"{len(one) / one.n_groups:.1%}",
             "How": WAYS.get(one.method, DRAW_METHODS.title(one.method) if one.method in DRAW_METHODS else one.method),
             "Seed": one.seed,
-            "Two annotators": f"{one.overlap:.0%}",
+            "Overlap": f"{one.overlap:.0%}",
             "Extends": one.extends,
             "Unbiased estimates": "yes" if one.uniform else "no",
         }

@@ -47,7 +47,7 @@ def notice(project: Project, pool: Pool, *, key: str, told: bool = False) -> Non
         first, rest = stale[0], stale[1:]
         words = f"**{literal(first.title)}** ({first.artifact.id}): {literal(first.reason)}."
         if rest:
-            words += f" With it: {', '.join(literal(one.title.lower()) for one in rest)}."
+            words += f" Also affected: {', '.join(literal(one.title.lower()) for one in rest)}."
         if not told:
             st.markdown(f":material/update: **Out of date.** {words}")
         steps = [DOING[kind].lower() for kind in refresh.STEPS if kind in {one.artifact.kind for one in stale}]
@@ -56,7 +56,7 @@ def notice(project: Project, pool: Pool, *, key: str, told: bool = False) -> Non
             key=f"{key}_update",
             icon=":material/refresh:",
             type="primary",
-            help=f"One after the other, with the settings they had: {', '.join(steps)}.",
+            help=f"Repeats these steps with the same settings: {', '.join(steps)}.",
         )
     if asked:
         _start(project, pool)

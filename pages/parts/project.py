@@ -42,7 +42,7 @@ def require(step_key: str) -> Project:
     if project is None:
         st.header(steps.BY_KEY[step_key].title)
         st.info("No project is open. Open one, or try the demo.", icon=":material/folder_open:")
-        st.page_link("home.py", label="Go to the projects", icon=":material/arrow_forward:")
+        st.page_link("home.py", label="Go to Projects", icon=":material/arrow_forward:")
         st.stop()
     place = next(place for place in steps.standing(project) if place.step.key == step_key)
     if place.missing is not None:

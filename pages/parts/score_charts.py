@@ -246,8 +246,8 @@ def training_curve(history: Sequence[Mapping[str, Any]]) -> go.Figure:
     figure = go.Figure()
     for name, title, colour, axis in (
         ("train_loss", "loss", "#8b9696", "y2"),
-        ("train_accuracy", "agrees with the pseudo-labels", accent(), "y"),
-        ("test_accuracy", "right on the test images", warm(), "y"),
+        ("train_accuracy", "agreement with the labels", accent(), "y"),
+        ("test_accuracy", "test accuracy", warm(), "y"),
     ):
         points = [(epoch["epoch"], epoch[name]) for epoch in history if epoch.get(name) is not None]
         if points:

@@ -41,7 +41,7 @@ def items(
     for position in positions:
         image_id = show_id(seen.pool.ids[position])
         wrong = seen.right is not None and seen.right[position] == 0
-        source = "by a person" if labels.human_mask[position] else "pseudo-label"
+        source = "human label" if labels.human_mask[position] else "pseudo-label"
         note = source
         if score is not None:
             value = (seen.table[score] if values is None else values)[position]
@@ -93,7 +93,7 @@ def _story(project: Project, seen: ScoreView) -> None:
             alt=story.label,
             fallback=urls.picture(project.name, image_id),
         )
-        source = "given by a person" if story.is_human else f"the model's, {story.confidence:.0%} sure"
+        source = "human label" if story.is_human else f"pseudo-label, {story.confidence:.0%} confident"
         st.markdown(f"**{literal(story.label)}** :gray[{literal(source)}]")
         if story.reference is not None and story.reference != story.label:
             st.markdown(f":orange[Reference label: {literal(story.reference)}]")
@@ -114,12 +114,15 @@ def _story(project: Project, seen: ScoreView) -> None:
             column_config={
                 "Value": st.column_config.NumberColumn(format="%.3f"),
                 "Harder than": st.column_config.ProgressColumn(
-                    format="percent", min_value=0.0, max_value=1.0, help="The share of the pool that is easier by this."
+                    format="percent",
+                    min_value=0.0,
+                    max_value=1.0,
+                    help="The share of the pool that is easier by this score.",
                 ),
             },
         )
     near, likeness = neighbours(seen.pseudo.features(), position)
-    st.markdown("**Nearest in the model's features**")
+    st.markdown("**Most similar images**")
     shown = items(project, seen, near.tolist())
     opened = components.gallery(shown, key="story_neighbours", cell=80, one_row=True)
     if opened and opened != image_id:

@@ -38,9 +38,10 @@ def draw(project: Project, scores: ScoreRun) -> None:
     is_active = status is not None and not status.is_over
     with st.expander("Search for the best values", icon=":material/manage_search:", expanded=is_active):
         st.caption(
-            "Tries cutoffs, or T and c_D, on this pool: trains on coresets of 90% of the pseudo-labeled images and "
-            "compares on the other 10%, always beside Random. What it finds becomes the default above. ELFS and its "
-            "kin, whose labels are clusters, can be searched once they were evaluated."
+            "Tries cutoffs, or values of T and c_D, on this pool: trains on coresets of 90% of the "
+            "pseudo-labeled images, tests on the other 10%, and compares with Random. The best values become "
+            "the defaults above. ELFS and other methods whose labels are clusters can be searched once they "
+            "have been evaluated."
         )
         if job is not None and is_active:
             _watch(job)
@@ -77,7 +78,13 @@ def _form(project: Project, scores: ScoreRun) -> None:
             width=420,
         )
         seeds = st.number_input(
-            "Seeds", 1, 20, 2, key="search_seeds", width=110, help="Trainings per value; one cannot tell chance."
+            "Seeds",
+            1,
+            20,
+            2,
+            key="search_seeds",
+            width=110,
+            help="Trainings per value. One alone cannot tell a lead from chance.",
         )
         on_cpu = project.artifact(scores.trajectory_ids[0]).manifest["device"] == "cpu"
         length = st.segmented_control(
@@ -86,15 +93,15 @@ def _form(project: Project, scores: ScoreRun) -> None:
             default=CHEAP if on_cpu else FULL,
             required=True,
             key="search_length",
-            help="Cheap trains for half of the epochs: enough to compare values, too few for their real accuracy.",
+            help="Cheap trains for half the epochs: enough to compare values, too few to reach their full accuracy.",
         )
         start = st.selectbox(
             "Start from",
             [None, *search.starts()],
-            format_func=lambda name: name or "The whole grid",
+            format_func=lambda name: name or "Full grid",
             key="search_start",
             width=220,
-            help="The paper's values of a data set and their neighbours alone: fewer trials.",
+            help="Tries only the paper's values for a data set and their neighbours: fewer trials.",
         )
     try:
         settings = search.search_settings(
@@ -110,9 +117,9 @@ def _form(project: Project, scores: ScoreRun) -> None:
     except SemiPruneError as error:
         errors.show(error)
         return
-    time = f" About {duration(plan.seconds)} at this machine's speed." if plan.seconds is not None else ""
+    time = f" Takes about {duration(plan.seconds)} on this machine." if plan.seconds is not None else ""
     st.caption(f"{count(plan.n_trials, 'trial')}, {literal(settings.in_words)}.{time}")
-    if st.button("Start the search", icon=":material/play_arrow:", key="search_begin"):
+    if st.button("Start search", icon=":material/play_arrow:", key="search_begin"):
         with errors.shown():
             with st.spinner("Starting"):
                 search.submit_search(project, settings)
@@ -172,7 +179,7 @@ def _picture(table: pd.DataFrame, settings: SearchSettings, *, key: str) -> None
     if found:
         figure = search_charts.accuracy_over_values(found, knob=KNOBS[settings.knob])
         st.plotly_chart(figure, key=f"curves_{key}", config=QUIET)
-        st.caption("Dashed: Random at the same ratio, with its deviation over the seeds as a band.")
+        st.caption("Dashed: Random at the same ratio. The band is its standard deviation over seeds.")
     if len(table):
         with st.popover(f"All {count(len(table), 'trial')}", icon=":material/table:"):
             shown = table.assign(method=table["method"].map(METHODS.title))
@@ -195,13 +202,14 @@ def _result(run: SearchRun) -> None:
     settings, facts = run.settings, run.artifact.facts
     st.markdown(f"**{METHODS.title(settings.method)}** :gray[{run.artifact.id}]")
     st.caption(
-        f"{count(facts['n_trials'], 'trial')} of {literal(settings.in_words)}, {facts['minutes']:.0f} min, compared on "
-        f"{count(facts['n_compared'], 'held-out pseudo-label')}."
+        f"{count(facts['n_trials'], 'trial')} of {literal(settings.in_words)}, {facts['minutes']:.0f} min, "
+        f"compared on {count(facts['n_compared'], 'held-out pseudo-label')}."
     )
     if not any(one.verdict == "better" for one in run.best):
         st.info(
-            "Nothing beats Random beyond chance at any of these ratios. The values found are the defaults all the "
-            "same, and Random may do as well. More seeds, the full schedule or a larger pool may tell them apart.",
+            "Nothing beats Random beyond chance at any of these ratios. The best values found are the defaults "
+            "all the same, but Random may do just as well. More seeds, the full schedule or a larger pool may "
+            "tell them apart.",
             icon=":material/balance:",
         )
     for one in run.best:
@@ -228,7 +236,7 @@ def _best(run: SearchRun, one: Best) -> None:
         icon=":material/north_east:",
         on_click=_use,
         args=(run.settings.method, one.pruning_ratio),
-        help="Choose this method and ratio above, with this value.",
+        help="Use this method, ratio and value above.",
     )
     if used:
         st.rerun()

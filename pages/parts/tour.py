@@ -28,7 +28,7 @@ STOPS = (
         "home",
         "Projects",
         "Every project is a pool of images on its way to a coreset: the part of it worth labeling and training on.",
-        "Open the finished demo: a real run in which every page is full. Then go through the steps on the left.",
+        "Open the finished demo: a real run in which every page is full. Then follow the steps on the left.",
     ),
     Stop(
         "pool",
@@ -40,42 +40,43 @@ STOPS = (
     Stop(
         "label",
         "Label",
-        "A random 10% is labeled by people, here in the browser. Because it is random, it also tells how good the "
-        "model's labels are.",
+        "A random 10% is labeled by people, here in the browser. Because it is random, it also measures how "
+        "good the model's labels are.",
         "Type a name and press 1 to 9 on the deck, Backspace to undo, ? for all keys. In the demo, reference labels "
         "stand in for people: the subset is complete.",
     ),
     Stop(
         "train",
         "Train",
-        "A model learns from those labels and from the unlabeled rest (FixMatch), then labels every image of the pool. "
-        "Training is a job: it goes on when this page is closed.",
+        "A model learns from those labels and from the unlabeled rest (FixMatch), then labels every image of "
+        "the pool. Training keeps running when you close this page.",
         "Look at the curves of the run, and at the estimate of how long another one would take on this machine.",
     ),
     Stop(
         "pseudo",
         "Pseudo-labels",
-        "How far the model's labels can be trusted, measured on human labels it never saw, with intervals, and whether "
-        "it is as right as it says.",
+        "How far the model's labels can be trusted, measured on human labels it never saw, with intervals, and "
+        "whether its confidence is justified.",
         "Open Confusion and click a cell to see the images behind it. Review shows the most doubtful ones first.",
     ),
     Stop(
         "map",
         "Map",
-        "Images that look alike to the model lie close together. Mistakes sit at the borders, odd ones out alone.",
+        "Images that look alike to the model lie close together. Mistakes sit at the borders, outliers on their own.",
         "Draw a line around an island to see its images. Colour the points by confidence or by a score.",
     ),
     Stop(
         "scores",
         "Scores",
-        "A second training watches how each image is learned: early and surely, late, or never. AUM and DUAL turn that "
-        "into a score of how hard it is.",
+        "A second training watches how each image is learned: early and surely, late, or never. AUM and DUAL "
+        "turn that into a score of how hard it is.",
         "Click a bar of a histogram to see the images of that score, from the easiest to the hardest.",
     ),
     Stop(
         "select",
         "Select",
-        "How much to prune, and how. The picture follows the slider: what is kept, what goes, what classes lose.",
+        "How much to prune, and how. The picture follows the slider: what is kept, what is removed, what each "
+        "class loses.",
         "Move the pruning ratio to 0.9 and compare Semi-AUM with Semi-DUAL and Random. Annotate opens a coreset as a "
         "labeling queue.",
     ),
@@ -83,13 +84,12 @@ STOPS = (
         "evaluate",
         "Evaluate",
         "Does the coreset beat a random one? Models are trained on both, several times, and tested on other images.",
-        "Compare the methods at the ratio you would use; look at the spread, not only at the mean.",
+        "Compare the methods at the ratio you would use; look at the spread, not just the mean.",
     ),
     Stop(
         "export",
         "Export",
-        "The coreset leaves the building as CSV, Parquet, image folders or tasks for annotators, with a manifest that "
-        "can be verified.",
+        "Export the coreset as CSV, Parquet, image folders or annotation tasks, with a manifest that can be verified.",
         "Press Verify beside an export: the selection is computed again and every file is checked. Write the report "
         "and send it.",
     ),
@@ -139,12 +139,14 @@ def show(page: str) -> None:
             elif st.button("Finish", key="tour_finish", type="primary", icon=":material/check:"):
                 leave()
                 st.switch_page("home.py")
-            if st.button("Leave the tour", key="tour_leave", icon=":material/close:"):
+            if st.button("End tour", key="tour_leave", icon=":material/close:"):
                 leave()
                 st.rerun()
         st.markdown(f"{stop.shows}  \n**Try:** {stop.attempt}")
         if projects.current() is None and page != "home":
-            st.caption("No project is open yet: the page has little to show. Open the finished demo on the first page.")
+            st.caption(
+                "No project is open, so there is little to see here. Open the finished demo on the Projects page."
+            )
 
 
 def _go(number: int) -> None:

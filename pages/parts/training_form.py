@@ -27,7 +27,7 @@ def draw(project: Project, data: TrainingData, *, idle: bool) -> None:
         st.warning(literal(data.problem, 1000), icon=":material/label_off:")
         st.page_link("label.py", label="Go to Label", icon=":material/arrow_forward:")
         return
-    with st.spinner("Looking at what this machine can train with"):
+    with st.spinner("Checking what this machine can train with"):
         here = machine.look()
     if here.problem:
         st.error(literal(here.problem, 1000), icon=":material/build:")
@@ -71,10 +71,11 @@ def learned_from(data: TrainingData, settings: SSLSettings | None) -> None:
             names = ", ".join(literal(name, 40) for name in data.thin_classes[:6])
             more = f" and {len(data.thin_classes) - 6} more" if len(data.thin_classes) > 6 else ""
             st.warning(
-                f"Few labels of {names}{more}: little can be learned of them. Label more first, or merge classes.",
+                f"Few labels for {names}{more}: the model will learn little about them. Label more first, or "
+                f"merge classes.",
                 icon=":material/warning:",
             )
-        st.caption(f"Labels as of now, pinned when the run starts: `{data.snapshot.hash[:12]}`")
+        st.caption(f"Labels as of now, fixed when the run starts: `{data.snapshot.hash[:12]}`")
 
 
 def _measured(data: TrainingData, settings: SSLSettings) -> str:
@@ -82,12 +83,12 @@ def _measured(data: TrainingData, settings: SSLSettings) -> str:
     if not held:
         if not data.n_measurable:
             return (
-                "No label was drawn at random, so nothing can measure the result without bias. "
-                "Draw a random subset on the Label page for an honest number."
+                "No labels were drawn at random, so the result cannot be measured without bias. Draw a random "
+                "subset on the Label page to get an honest number."
             )
-        return "Nothing is held out, so the run ends without a measured accuracy."
+        return "No labels are held out, so the accuracy will not be measured."
     if settings.cross_fit > 1:
-        return f"{count(held, 'label')} measure the result, each in the model that did not see it."
+        return f"{count(held, 'label')} measure the result, each with a model that did not see it."
     return f"{count(held, 'label')} are held out to measure the result."
 
 
@@ -107,7 +108,9 @@ def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None,
         "Preset",
         presets,
         index=presets.index(here.recommended_preset),
-        format_func=lambda name: SSL_PRESETS.title(name) + (" (advised)" if name == here.recommended_preset else ""),
+        format_func=lambda name: (
+            SSL_PRESETS.title(name) + (" (recommended)" if name == here.recommended_preset else "")
+        ),
         key="train_preset",
     )
     st.caption(str(SSL_PRESETS.facts(preset).get("about", "")))
@@ -138,7 +141,7 @@ def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None,
             step=1,
             key="train_nproc",
             width=130,
-            help="Processes that share every batch: one per GPU. On a CPU one is usually fastest.",
+            help="Processes that share each batch: one per GPU. On a CPU, one is usually fastest.",
         )
     with below:
         values, options = advanced(usual, algorithm, preset, here)

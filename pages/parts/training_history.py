@@ -36,7 +36,7 @@ def draw(project: Project, runs: Sequence[Run]) -> None:
         run = by_id[st.selectbox("Run", list(by_id), format_func=names.__getitem__, key="train_which")]
         if run.job is not None:
             job_panel.resume_button(run.job, run.status, key="history_resume")
-        st.caption("Deleting removes its pseudo-labels, weights, curve and log. Labels stay.")
+        st.caption("Deletes its pseudo-labels, weights, curves and log. Your labels stay.")
         if st.button("Delete", key="train_delete", icon=":material/delete:"):
             errors.attempt(lambda: training.delete_run(project, run))
 

@@ -11,7 +11,7 @@ from semiprune_core.jobs import Job, JobStatus
 from semiprune_core.training import Curves, Run
 
 EVERY = 1.0
-MASK_SHARE = "The share of unlabeled images of which the model is sure enough to learn from its own answer."
+MASK_SHARE = "The share of unlabeled images on which the model is confident enough to learn from its own labels."
 
 
 def watch(run: Run) -> None:
@@ -36,9 +36,9 @@ def _watch(job: Job, class_names: tuple[str, ...]) -> None:
 
 def _sentence(status: JobStatus) -> str:
     if status.stop_requested:
-        return "Stopping after this step; a checkpoint is written"
+        return "Stopping and saving a checkpoint"
     if not status.total or status.speed is None and not status.done:
-        return "Starting: loading the images and the network"
+        return "Starting: loading images and network"
     parts = [f"Step {status.done:,} of {status.total:,}"]
     if status.facts.get("rounds"):
         parts.insert(0, f"Model {status.facts['round']} of {status.facts['rounds']}")
@@ -57,7 +57,7 @@ def numbers(status: JobStatus) -> None:
         st.metric(
             "Held-out accuracy",
             f"{accuracy:.0%}" if accuracy is not None else "–",
-            help="On human labels that the model does not train on; measured after every epoch.",
+            help="On held-out human labels, measured after every epoch.",
         )
         st.metric("95% interval", f"{interval[0]:.0%} – {interval[1]:.0%}" if interval else "–")
         share = facts.get("mask_share")
@@ -84,7 +84,7 @@ def draw(found: Curves, class_names: tuple[str, ...], *, key: str) -> None:
         if any(found.checks.values()):
             st.plotly_chart(charts.accuracy_curve(found), key=f"accuracy_{key}", config=charts.QUIET)
         else:
-            st.caption("Measured after every epoch on the labels that are held out.")
+            st.caption("Measured after every epoch on the held-out labels.")
     learning(found, class_names, key)
 
 
@@ -103,9 +103,9 @@ def learning(found: Curves, class_names: tuple[str, ...], key: str) -> None:
     if any(counts) and len(counts) == len(class_names):
         with right:
             st.markdown(
-                "**Pseudo-labels as they form**",
-                help="Unlabeled images of which the model was sure in the last epoch, by the class it gave them; "
-                "an image counts as often as it was seen.",
+                "**Pseudo-labels so far**",
+                help="Unlabeled images on which the model was confident in the last epoch, by predicted class. "
+                "An image counts each time it was seen.",
             )
             st.plotly_chart(charts.class_bars(dict(zip(class_names, counts))), key=f"counts_{key}", config=charts.QUIET)
 

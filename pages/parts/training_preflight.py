@@ -45,7 +45,7 @@ def draw(
             errors.show(error)
             return
         if job is None:
-            st.caption("Measured when the run that is under way has ended.")
+            st.caption("Will be measured when the current run ends.")
         elif not job.status().is_over:
             _wait(job)
         elif trial := preflight.trial_of(job):
@@ -90,17 +90,18 @@ def _show(found: preflight.Estimate, trial: preflight.Trial, here: Machine, proj
     models = f"{found.n_rounds} models, " if found.n_rounds > 1 else ""
     st.caption(
         f"{models}{count(found.n_steps, 'step')} at {found.images_per_s:,.0f} images/s; "
-        f"{trial.n_weights / 1e6:.1f} million weights, {trial.precision}. From {count(trial.n_steps, 'real step')}."
+        f"{trial.n_weights / 1e6:.1f} million weights, {trial.precision}. "
+        f"Measured over {count(trial.n_steps, 'step')}."
     )
     free, available = shutil.disk_usage(project.folder).free, psutil.virtual_memory().available
     if found.disk_bytes > free:
-        st.warning(f"Only {size(free)} of the disk are free.", icon=":material/hard_drive:")
+        st.warning(f"Only {size(free)} of disk space is free.", icon=":material/hard_drive:")
     if found.ram_bytes > available:
-        st.warning(f"Only {size(available)} of memory are free now.", icon=":material/memory:")
+        st.warning(f"Only {size(available)} of memory is free now.", icon=":material/memory:")
     if found.seconds > LONG_SECONDS:
         st.warning(
-            f"That is long. The preset {here.recommended_preset} fits this machine; a smaller network, fewer epochs "
-            "or fewer unlabeled images per step help too.",
+            f"This will take long. The preset {here.recommended_preset} suits this machine; a smaller network, "
+            f"fewer epochs or fewer unlabeled images per step also help.",
             icon=":material/schedule:",
         )
 

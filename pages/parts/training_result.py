@@ -22,7 +22,9 @@ def note_changes(project: Project, runs: Sequence[Run], data: TrainingData) -> N
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f":material/update: **Out of date.** {change.sentence}")
-        if data.problem is None and st.button("Train anew", type="primary", icon=":material/replay:", key="train_anew"):
+        if data.problem is None and st.button(
+            "Train again", type="primary", icon=":material/replay:", key="train_anew"
+        ):
             job = runs[0].job
             device, nproc = (job.devices[0], job.nproc) if job is not None else ("auto", 1)
             training_form.start(project, runs[0].settings, device=device, nproc=nproc)
@@ -42,7 +44,8 @@ def show(run: Run) -> None:
             st.metric(
                 "Reference accuracy",
                 f"{reference['value']:.1%}",
-                help=f"On {count(reference['n'], 'unlabeled image')} with a reference label; the model saw none.",
+                help=f"On {count(reference['n'], 'unlabeled image')} with a reference label. The model saw none "
+                f"of these labels.",
             )
         st.metric("Labels used", f"{facts['n_labels']:,}")
         st.metric("Took", duration(facts.get("seconds")))
@@ -50,7 +53,7 @@ def show(run: Run) -> None:
     for note in facts.get("notes", ()):
         st.caption(literal(note, 400))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.page_link("pseudo.py", label="See the pseudo-labels", icon=":material/arrow_forward:")
+        st.page_link("pseudo.py", label="View pseudo-labels", icon=":material/arrow_forward:")
         if run.job is not None:
             job_panel.log(run.job)
     training_live.draw(training.run_curves(run), tuple(facts["class_names"]), key=run.id)
@@ -59,14 +62,12 @@ def show(run: Run) -> None:
 def in_words(run: Run) -> str:
     facts = run.facts
     n_model = facts["n_images"] - facts["n_human"]
-    said = f"{count(n_model, 'image')} got a label from the model, {facts['n_human']:,} have one from a person. "
+    sources = f"The model labeled {count(n_model, 'image')}; {facts['n_human']:,} have a human label. "
     quality = facts["quality"]
     if not quality:
-        return said + "Nothing was held out, so how right the model is was not measured."
+        return sources + "No labels were held out, so its accuracy was not measured."
     share = quality["accuracy"]
-    return said + (
-        f"Of {count(share['n'], 'label')} that the model never saw it got {share['right']:,} right: "
-        f"{share['value']:.0%}. With that many, the true share for the whole pool most likely lies between "
-        f"{share['low']:.0%} and "
-        f"{share['high']:.0%}."
+    return sources + (
+        f"It got {share['right']:,} of {count(share['n'], 'held-out label')} right ({share['value']:.0%}), so its "
+        f"accuracy on the whole pool is most likely between {share['low']:.0%} and {share['high']:.0%}."
     )

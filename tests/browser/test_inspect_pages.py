@@ -118,7 +118,7 @@ def test_a_lasso_over_two_classes_gives_exactly_these_images(page, server, proje
 
 def test_two_maps_highlight_the_same_images(page, server, project):
     open_map(page, server)
-    page.get_by_role("combobox", name="Beside it").click()
+    page.get_by_role("combobox", name="Compare with").click()
     page.get_by_role("option", name="PCA of Raw pixels").click()
     expect(page.locator(".map canvas")).to_have_count(2, timeout=SLOW)
     expect(page.locator(".map[data-state=ready]")).to_be_visible()

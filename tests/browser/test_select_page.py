@@ -66,7 +66,7 @@ def test_a_bar_opens_its_images_and_an_image_its_story(page, server, project):
     page.mouse.up()
     expect(page.get_by_text("picked on AUM")).to_be_visible(timeout=PATIENCE_MS)
     page.locator(".cell:visible").first.click()
-    expect(page.get_by_text("Nearest in the model's features")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("Most similar images")).to_be_visible(timeout=PATIENCE_MS)
     page.get_by_role("textbox", name="Your name").fill("Ada")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved as a review")).to_be_visible(timeout=PATIENCE_MS)

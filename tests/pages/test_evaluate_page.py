@@ -71,7 +71,7 @@ def test_the_empty_page_explains_and_offers_the_form(project):
     app = opened(project)
     assert "better than picking at random" in app.info[0].value
     assert metric(app, "Trainings") == "48"  # 3 methods x 5 ratios x 3 seeds, and the full data 3 times
-    assert metric(app, "Takes about") == "not known"
+    assert metric(app, "Takes about") == "unknown"
     assert "Trains a fresh network on each coreset with the reference labels" in words(app)
     assert "images of the pool that are held out of every coreset, because the pool came without test images" in words(
         app
@@ -89,7 +89,7 @@ def test_starting_queues_what_was_chosen(project, queued):
     settings = EvaluationSettings.from_json(job.settings)
     assert settings.ratios == (0.5, 0.9) and settings.seeds == (0, 1) and not settings.same_annotation_budget
     assert set(settings.methods) == {"random", "semi_aum_cutoff", "semi_dual_beta"}
-    assert "Another evaluation is under way" in words(app) and app.button(key="evaluate_start").disabled
+    assert "Another evaluation is running" in words(app) and app.button(key="evaluate_start").disabled
 
 
 def test_the_form_warns_of_one_seed_and_of_no_random(project):
@@ -146,7 +146,7 @@ def test_an_evaluation_of_earlier_scores_says_so_above_its_result(project, tmp_p
 
 def test_an_earlier_evaluation_gives_the_time_of_a_new_one(project):
     fake_evaluation(project)
-    assert metric(opened(project), "Takes about") != "not known"
+    assert metric(opened(project), "Takes about") != "unknown"
 
 
 def test_several_evaluations_can_be_chosen_and_one_deleted(project):
@@ -208,7 +208,7 @@ def test_a_running_evaluation_shows_what_it_has(project):
 def test_a_running_evaluation_without_a_number_says_so(project):
     _, lease = unfinished(project, jobs.RUNNING, fake_trials().head(0))
     try:
-        assert "first training has not ended yet" in words(opened(project))
+        assert "No training has finished yet" in words(opened(project))
     finally:
         release(lease)
 
@@ -352,8 +352,11 @@ def test_a_finished_pool_size_study_is_told_by_size(project):
     app = opened(project)
     assert "With 100% of the pool, at 90% pruning, Semi-AUM+Cutoff reaches 60.0% accuracy, 10.0" in words(app)
     assert "goes from +2.5 to +10.0 points: it grows" in words(app) and "pool-size study" in words(app)
-    (behind,) = [one.value for one in app.dataframe if "All its images give" in one.value]
-    assert behind["All its images give"].tolist() == ["82.5%", "90.0%"] and behind["Images"].tolist() == ["60", "60"]
+    (behind,) = [one.value for one in app.dataframe if "Accuracy with all images" in one.value]
+    assert behind["Accuracy with all images"].tolist() == ["82.5%", "90.0%"] and behind["Images"].tolist() == [
+        "60",
+        "60",
+    ]
 
 
 def test_what_stopped_before_something_newer_can_still_go_on(project, queued):

@@ -119,11 +119,11 @@ def test_the_models_doubts_are_drawn_once_there_is_a_model(project, store):
 def test_classes_come_before_the_deck(project, store):
     draw(project, store)
     app = opened(project)
-    assert "Now the classes" in words(app)
+    assert "Now add the classes" in words(app)
     button(app, "reference class").click().run()
     assert not app.exception
     assert store.classes.names() == ("cat", "dog")
-    assert "Now the classes" not in words(app)
+    assert "Now add the classes" not in words(app)
 
 
 def test_a_name_with_a_line_break_cannot_become_a_class(project, store):
@@ -155,9 +155,9 @@ def test_reference_labels_complete_the_subset_and_the_step(project, store):
     draw(project, store)
     assert next(place for place in steps.standing(project) if place.step.key == "label").state == "next"
     app = opened(project, view="exchange")
-    button(app, "Take the reference labels").click().run()
+    button(app, "Use reference labels").click().run()
     assert not app.exception
-    assert "20 labels taken over of 20 rows" in words(app)
+    assert "Imported 20 of 20 labels" in words(app)
     assert "The subset is complete" in words(app)
     assert next(place for place in steps.standing(project) if place.step.key == "label").state == "done"
 

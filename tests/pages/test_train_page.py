@@ -85,8 +85,8 @@ def test_thin_classes_are_warned_of(workspace, tmp_path):
     project = small_project(workspace, tmp_path, reference=False)
     label(project, {0: "rare", **dict.fromkeys(range(1, 9), "many")})
     app = opened("train", project)
-    assert "Few labels of rare" in words(app)
-    assert "No label was drawn at random" in words(app)
+    assert "Few labels for rare" in words(app)
+    assert "No labels were drawn at random" in words(app)
 
 
 def test_a_finished_run_is_told_in_plain_words(project):
@@ -96,7 +96,7 @@ def test_a_finished_run_is_told_in_plain_words(project):
     shown = values(app)
     assert shown["Labels used"] == "30" and "%" in shown["Accuracy"] and "–" in shown["95% interval"]
     assert "%" in shown["Reference accuracy"]
-    assert "30 images got a label from the model, 30 have one from a person" in words(app)
+    assert "The model labeled 30 images; 30 have a human label" in words(app)
     assert "Out of date" not in words(app)
 
 

@@ -27,7 +27,7 @@ class Deck extends LabelingElement {
     window.addEventListener("online", () => this.fetchAhead(), { signal: this.alive.signal });
     this.resizing = new ResizeObserver(() => this.fit());
     this.resizing.observe(this.find(".stage"));
-    this.word("Getting the images …");
+    this.word("Loading images …");
     this.start();
   }
 
@@ -123,7 +123,7 @@ class Deck extends LabelingElement {
   label(classId) {
     const card = this.card;
     if (!card) return;
-    if (!card.ready) { this.notice(card.broken ? "This picture cannot be shown. Skip or flag it." : "Wait for the picture."); return; }
+    if (!card.ready) { this.notice(card.broken ? "This picture cannot be shown. Skip or flag it." : "The picture is still loading."); return; }
     this.decide("label", classId);
   }
 
@@ -213,7 +213,7 @@ class Deck extends LabelingElement {
       if (!card.shownAt) requestAnimationFrame(() => { card.shownAt ||= performance.now(); });
     } else {
       slot.replaceChildren();
-      if (card) this.word(card.broken ? "This picture cannot be shown: its file is missing or was changed since the import." : "…");
+      if (card) this.word(card.broken ? "This picture cannot be shown: its file is missing or has changed since the import." : "…");
       else this.showEnd();
     }
     stage.dataset.image = card?.ready ? card.id : "";
@@ -324,13 +324,13 @@ class Deck extends LabelingElement {
       return;
     }
     if (!this.exhausted) {
-      this.word("Getting more images …");
+      this.word("Loading more images …");
       this.load();
       return;
     }
     const complete = this.progress?.complete && !this.changed;
     const left = this.progress?.left && !this.changed;
-    this.word(complete ? "The subset is complete." : left ? "The rest is with other annotators just now." : "No more images for you.", complete ? "" : "Look again");
+    this.word(complete ? "The subset is complete." : left ? "Other annotators have the remaining images." : "No more images for you.", complete ? "" : "Check again");
   }
 }
 

@@ -1,4 +1,4 @@
-// The grid: many images at once; select by click, shift-click, rubber band or likeness, label all with one key.
+// The grid: many images at once; select by click, shift-click, rubber band or similarity, label all with one key.
 const SIDES = [56, 84, 120, 176];
 const SMALL_THUMB = 96;
 const FIRST_REACH = 12;
@@ -26,7 +26,7 @@ class Grid extends LabelingElement {
     field.addEventListener("pointerup", () => this.bandEnds(), { signal });
     field.addEventListener("pointercancel", () => this.bandEnds(), { signal });
     this.find(".reach input").addEventListener("input", () => this.reach(), { signal });
-    this.word("Getting the images …");
+    this.word("Loading images …");
     this.resize(0);
     this.start();
   }
@@ -56,7 +56,7 @@ class Grid extends LabelingElement {
     const wanted = shown.map((card) => this.cell(card));
     if (wanted.length !== cells.children.length || wanted.some((cell, place) => cell !== cells.children[place])) cells.replaceChildren(...wanted);
     this.showMarks();
-    if (!shown.length) this.word(this.round ? "No open images here." : "Getting the images …", this.round ? "Look again" : "");
+    if (!shown.length) this.word(this.round ? "No open images here." : "Loading images …", this.round ? "Check again" : "");
     else this.word("");
     this.later();
   }

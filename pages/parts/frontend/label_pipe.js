@@ -118,7 +118,7 @@ class LabelPipe {
       this.pending = this.pending.filter((record) => !sent.has(record));
       batch.forEach((record, place) => this.settle(record, acks[place]));
     } catch (error) {
-      this.trouble = error.message || "The connection broke.";
+      this.trouble = error.message || "The connection was lost.";
       wait = this.pause * (0.75 + Math.random() / 2);
       this.pause = Math.min(2 * this.pause, PIPE_LONGEST_PAUSE);
     }

@@ -73,7 +73,7 @@ class LabelingElement {
     await this.pipe.adopt();
     this.showStatus();
     if (this.pipe.pending.length) {
-      this.word("Sending the labels this browser kept …");
+      this.word("Sending the labels saved in this browser …");
       await this.pipe.drained();
     }
     await this.load(true);
@@ -331,7 +331,7 @@ class LabelingElement {
     const banner = this.find(".banner");
     banner.hidden = !this.conflicts.length;
     if (banner.hidden) return;
-    banner.querySelector("span").textContent = visible(this.conflicts.length === 1 ? this.conflictText(this.conflicts[0]) : `${this.conflicts.length} images were changed in another window meanwhile. Yours are not saved.`);
+    banner.querySelector("span").textContent = visible(this.conflicts.length === 1 ? this.conflictText(this.conflicts[0]) : `${this.conflicts.length} images were changed in another window. Your changes were not saved.`);
     banner.querySelector(".keep").textContent = this.conflicts.length === 1 ? "Keep that" : "Keep those";
     banner.querySelector(".replace").textContent = this.conflicts.length === 1 ? "Replace with mine" : "Replace all with mine";
   }
@@ -341,9 +341,9 @@ class LabelingElement {
     const held = ack.current;
     const who = !held?.annotator || held.annotator === this.me ? "by you in another window" : `by ${held.annotator}`;
     const when = held?.saved_ms ? ` at ${clockTime(held.saved_ms)}` : "";
-    const what = !held?.action ? " (taken back)" : held.class_id === null ? " to 'skipped'" : ` to '${this.nameOf(held.class_id)}'`;
+    const what = !held?.action ? " (undone)" : held.class_id === null ? " to 'skipped'" : ` to '${this.nameOf(held.class_id)}'`;
     const mine = event.class_id === undefined ? event.action : `'${this.nameOf(event.class_id)}'`;
-    return `${card ? this.pathOf(card) : "An image"} was changed ${who}${when}${what}. Yours, ${mine}, is not saved.`;
+    return `${card ? this.pathOf(card) : "An image"} was changed ${who}${when}${what}. Yours, ${mine}, was not saved.`;
   }
 
   resolve(replace) {
@@ -421,7 +421,7 @@ class LabelingElement {
     else if (button?.matches("[data-do]")) this[button.dataset.do]();
     else if (button?.matches(".keep, .replace")) this.resolve(button.matches(".replace"));
     else if (button?.matches(".help-button")) this.showHelp(true);
-    else if (button?.matches(".again")) { this.word("Looking …"); this.load(); }
+    else if (button?.matches(".again")) { this.word("Checking …"); this.load(); }
     else if (button?.matches(".dismiss")) { this.pipe.drop(button.parentElement.record); button.parentElement.remove(); this.find(".failures").hidden = !this.find(".failure"); }
     else if (button?.matches(".close, .overlay.help")) this.showHelp(false);
     else this.ownClick(target, event);
@@ -434,7 +434,7 @@ class LabelingElement {
     this.adding = adding;
     this.find(".search").hidden = false;
     const input = this.find(".search input");
-    Object.assign(input, { value: "", placeholder: adding ? "Name of the new class" : "Type a class" });
+    Object.assign(input, { value: "", placeholder: adding ? "Name of the new class" : "Type a class name" });
     this.find(".problem").textContent = "";
     this.showFound();
     input.focus();

@@ -183,7 +183,7 @@ export default function (component) {
       return;
     }
     if (new Set(colour.colours).size < colour.names.length && colour.names.length > 10) {
-      box.append(element("span", "", `${colour.names.length} classes: too many for colours. Choose some classes to mark them.`));
+      box.append(element("span", "", `${colour.names.length} classes are too many to colour. Choose some to highlight.`));
     }
     colour.names.forEach((name, code) => {
       if (colour.names.length > 10 && !colour.marked.includes(code)) return;

@@ -12,7 +12,7 @@ export default function (component) {
     }
     const note = document.createElement("div");
     note.className = "missing";
-    note.textContent = "The picture cannot be shown: its file is missing or was changed since the import.";
+    note.textContent = "The picture cannot be shown: its file is missing or has changed since the import.";
     box.replaceChildren(note);
   });
   image.src = data.src;

@@ -7,7 +7,7 @@ export default function (component) {
   const zone = find(".zone");
   if (zone.studio) { zone.studio.data = data; return; }
   const state = (zone.studio = { data, abort: null });
-  const rest = () => say(data.words || "Drop a ZIP, an .npz, images or a folder here", "They are streamed to the server's disk, not held in memory.");
+  const rest = () => say(data.words || "Drop a ZIP, an .npz, images or a folder here", "Files go straight to the server's disk.");
   rest();
   find(".pick-folder").hidden = Boolean(data.words); // asked for one file
 
@@ -80,7 +80,7 @@ export default function (component) {
       abort.abort();
       if (upload) discard(upload);
       rest();
-      fail(error.name === "AbortError" ? "Cancelled; nothing was kept." : error.message);
+      fail(error.name === "AbortError" ? "Upload cancelled." : error.message);
     } finally {
       state.abort = null;
       busy(false);
@@ -113,7 +113,7 @@ export default function (component) {
       request.setRequestHeader("X-File-Name", encodeURIComponent(name));
       request.upload.onprogress = (event) => onprogress(event.loaded);
       request.onload = () => (request.status < 300 ? resolve() : reject(new Error(reason(request))));
-      request.onerror = () => reject(new Error("The connection broke. Check that the app is running, then drop the files again."));
+      request.onerror = () => reject(new Error("The connection was lost. Check that the app is running, then drop the files again."));
       request.onabort = () => reject(new DOMException("", "AbortError"));
       signal.addEventListener("abort", () => request.abort());
       request.send(file);
