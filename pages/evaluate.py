@@ -18,12 +18,13 @@ def main() -> None:
     project = projects.require("evaluate")
     projects.title(BY_KEY["evaluate"].title, BY_KEY["evaluate"].purpose)
     kinds = (evaluation.KIND, *studies.AXES)
-    found = sorted((job for kind in kinds for job in jobs.list_jobs(project, kind)), key=lambda job: job.id)[::-1]
-    live = [job for job in found if not job.status().is_over]
+    started = [job for kind in kinds for job in jobs.list_jobs(project, kind)]
+    evaluation_jobs = sorted(started, key=lambda job: job.id, reverse=True)
+    live = [job for job in evaluation_jobs if not job.status().is_over]
     done = evaluation_runs.finished(project)
     for job in live:
         evaluation_live.watch(project, job)
-    newest = found[0] if found and not live and found[0].status().is_resumable else None
+    newest = evaluation_jobs[0] if evaluation_jobs and not live and evaluation_jobs[0].status().is_resumable else None
     if newest is not None:
         evaluation_live.broken(project, newest)
     if done:
@@ -36,7 +37,7 @@ def main() -> None:
     studied = evaluation_study.finished(project)
     if studied:
         evaluation_study.show_finished(project, studied)
-    if not done and not studied and not found:
+    if not done and not studied and not evaluation_jobs:
         st.info(
             "Is a coreset better than a random choice? Choose methods and ratios below. A new network is "
             "trained on each coreset several times and tested. You get a sentence with its interval, a plot and "
@@ -47,8 +48,8 @@ def main() -> None:
         return
     with st.expander("New evaluation", icon=":material/add:", expanded=not live and not done and not studied):
         evaluation_form.draw(project, idle=not live)
-    evaluation_live.earlier([job for job in found if job is not newest and job.status().is_resumable])
-    evaluation_history.draw(project, done, studied, [job for job in found if job not in live])
+    evaluation_live.earlier([job for job in evaluation_jobs if job is not newest and job.status().is_resumable])
+    evaluation_history.draw(project, done, studied, [job for job in evaluation_jobs if job not in live])
 
 
 main()

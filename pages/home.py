@@ -53,11 +53,13 @@ def watch_opening() -> None:
     if finished_demo.is_open(space):
         del st.session_state[OPENING]
         st.switch_page("pool.py")
-    found = jobs.list_jobs(space.project(finished_demo.NAME), finished_demo.KIND) if finished_demo.NAME in space else []
-    if not found:
+    opening_jobs = (
+        jobs.list_jobs(space.project(finished_demo.NAME), finished_demo.KIND) if finished_demo.NAME in space else []
+    )
+    if not opening_jobs:
         del st.session_state[OPENING]
     else:
-        job_panel.ended(found[0], what="Opening the finished demo", starts_over=True)
+        job_panel.ended(opening_jobs[0], what="Opening the finished demo", starts_over=True)
 
 
 def demos(*, first: bool) -> None:
@@ -110,8 +112,10 @@ def card(project: Project) -> None:
             places = steps.standing(project)
             done = [place.step.title for place in places if place.state == "done"]
             step = steps.next_step(project)
-            told = f"done: {', '.join(done)} · next: {step.title}" if len(done) < len(places) else "all steps are done"
-            st.caption(f"{count(len(pool), 'image')} · {told}")
+            standing = (
+                f"done: {', '.join(done)} · next: {step.title}" if len(done) < len(places) else "all steps are done"
+            )
+            st.caption(f"{count(len(pool), 'image')} · {standing}")
         with st.container(horizontal=True, vertical_alignment="center"):
             if st.button(f"Go to {step.title}", key=f"go_{project.name}", type="primary"):
                 projects.choose(project.name)
@@ -136,21 +140,21 @@ def card(project: Project) -> None:
 
 st.header("Projects", anchor=False)
 watch_opening()
-found, broken = [], []
+listed, damaged = [], []
 for name in projects.workspace().names():
     try:
-        found.append(projects.workspace().project(name))
+        listed.append(projects.workspace().project(name))
     except SemiPruneError as error:
-        broken.append(str(error))
+        damaged.append(str(error))
 
 with st.container(horizontal=True):
-    if st.button("New project", type="primary" if found else "secondary", icon=":material/add:"):
+    if st.button("New project", type="primary" if listed else "secondary", icon=":material/add:"):
         st.switch_page("new.py")
 
-for reason in broken:
+for reason in damaged:
     st.error(literal(reason, 1000), icon=":material/error:")
 
-if not found:
+if not listed:
     st.write(
         "From a pool of unlabeled images to a coreset: label a random 10% in the browser, let a model learn the rest, "
         "score every image by how hard it is, keep the ones worth keeping."
@@ -162,7 +166,7 @@ if not found:
 
 grid = st.grid(2, min_column_width=420)
 with grid:
-    for one in found:
-        card(one)
-if found:
+    for listed_project in listed:
+        card(listed_project)
+if listed:
     demos(first=False)

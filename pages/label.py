@@ -37,9 +37,9 @@ def draw_first(project: Project, pool: Pool, store: LabelStore, annotator: str) 
         st.rerun()
 
 
-def choose_queue(found: LabelProgress) -> str:
+def choose_queue(standing: LabelProgress) -> str:
     """Which images the deck shows; asked only where there is a choice."""
-    queues = {name: words for name, words in QUEUES.items() if name == "drawn" or getattr(found, name)}
+    queues = {name: words for name, words in QUEUES.items() if name == "drawn" or getattr(standing, name)}
     if len(queues) == 1:
         return "drawn"
     chosen = st.selectbox(
@@ -67,13 +67,13 @@ def grid(project: Project, store: LabelStore, annotator: str) -> None:
     elements.grid(project, store, annotator=annotator, n=int(n or GRID_SIZES[1]))
 
 
-def is_complete(found: LabelProgress) -> None:
+def is_complete(standing: LabelProgress) -> None:
     with st.container(border=True):
-        st.success(literal(found.note, 600), icon=":material/check_circle:")
+        st.success(literal(standing.note, 600), icon=":material/check_circle:")
         st.page_link("train.py", label="Go to Train", icon=":material/arrow_forward:")
 
 
-def head(project: Project, annotator: str, found: LabelProgress) -> tuple[str, str]:
+def head(project: Project, annotator: str, standing: LabelProgress) -> tuple[str, str]:
     """Title, the views, which images and who labels, in little height: the picture comes first."""
     st.caption(literal(project.title))
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -87,7 +87,7 @@ def head(project: Project, annotator: str, found: LabelProgress) -> tuple[str, s
             key="label_view",
             label_visibility="collapsed",
         )
-        queue = choose_queue(found) if view == "deck" and found.per_class else "drawn"
+        queue = choose_queue(standing) if view == "deck" and standing.per_class else "drawn"
         with st.popover(literal(annotator, 24), icon=":material/person:", help="Who is labeling"):
             annotator_name.ask("Change name")
     return str(view), queue
@@ -108,10 +108,10 @@ def main() -> None:
         else:
             draw_first(project, pool, store, annotator)
         return
-    found = progress(store, annotator=annotator)
-    view, queue = head(project, annotator, found)
-    if found.complete:
-        is_complete(found)
+    standing = progress(store, annotator=annotator)
+    view, queue = head(project, annotator, standing)
+    if standing.complete:
+        is_complete(standing)
     if view in ("deck", "grid") and not len(store.classes):
         st.markdown("**Now add the classes.**")
         classes.editor(pool, store, annotator)
@@ -123,14 +123,14 @@ def main() -> None:
     elif view == "classes":
         classes.editor(pool, store, annotator)
     elif view == "subset":
-        report.numbers(found)
-        report.per_class(found)
+        report.numbers(standing)
+        report.per_class(standing)
         st.markdown("**Draw more**")
         if subset.draw_form(project, pool, store, annotator):
             st.rerun()
         subset.drawings_table(store)
     elif view == "agreement":
-        report.agreements(project, store, annotator, found.disputed)
+        report.agreements(project, store, annotator, standing.disputed)
     else:
         exchange.exchange(project, pool, store, annotator)
 

@@ -30,12 +30,12 @@ MOST_RINGS = 200
 
 def watch_jobs(project: Project) -> bool:
     """Maps under way, and the last one if it did not end well; whether one is under way."""
-    found = jobs.list_jobs(project, "map")
-    running = [job for job in found if job.status().state not in states.OVER]
+    map_jobs = jobs.list_jobs(project, "map")
+    running = [job for job in map_jobs if job.status().state not in states.OVER]
     for job in running:
         job_panel.show(job)
-    if found and not running:
-        job_panel.ended(found[0], what="The map", starts_over=True)
+    if map_jobs and not running:
+        job_panel.ended(map_jobs[0], what="The map", starts_over=True)
     return bool(running)
 
 
@@ -89,7 +89,7 @@ def first_map(project: Project) -> None:
 
 def colouring(columns: Columns) -> tuple[Column | None, list[int]]:
     """Which column colours the map, and with many classes which of them are marked."""
-    titles = {NO_COLOUR: NO_COLOUR, **{one.key: one.title for one in columns.by_key.values()}}
+    titles = {NO_COLOUR: NO_COLOUR, **{column.key: column.title for column in columns.by_key.values()}}
     first = next((key for key in ("pseudo", "human", "reference") if key in titles), NO_COLOUR)
     key = st.selectbox(
         "Colour by", list(titles), format_func=titles.get, index=list(titles).index(first), key="map_colour", width=190
@@ -116,23 +116,25 @@ def filters(project: Project, columns: Columns) -> tuple[list[dict[str, Any]], B
     asked: list[dict[str, Any]] = []
     mask: BoolArray | None = None
     with st.popover("Filter", icon=":material/filter_alt:"):
-        for one in columns.by_key.values():
-            codes = np.frombuffer(columns.packed(one.key), dtype="<u2")
-            url = f"{base}/{one.key}?v={columns.version}"
-            if one.is_class:
+        for column in columns.by_key.values():
+            codes = np.frombuffer(columns.packed(column.key), dtype="<u2")
+            url = f"{base}/{column.key}?v={columns.version}"
+            if column.is_class:
                 wanted = st.multiselect(
-                    one.title, range(len(one.names)), format_func=lambda code, one=one: one.names[code],
-                    key=f"map_only_{one.key}",
+                    column.title, range(len(column.names)), format_func=lambda code, column=column: column.names[code],
+                    key=f"map_only_{column.key}",
                 )  # fmt: skip
                 if not wanted:
                     continue
                 asked.append({"url": url, "codes": [int(code) for code in wanted]})
                 fits = np.isin(codes, wanted)
             else:
-                low, high = one.span
+                low, high = column.span
                 if low == high:
                     continue
-                span = st.slider(one.title, low, high, (low, high), key=f"map_span_{one.key}_{low:.6g}_{high:.6g}")
+                span = st.slider(
+                    column.title, low, high, (low, high), key=f"map_span_{column.key}_{low:.6g}_{high:.6g}"
+                )
                 if span == (low, high):
                     continue
                 least, most = (round((value - low) / (high - low) * STEPS) for value in span)
@@ -147,31 +149,31 @@ def filters(project: Project, columns: Columns) -> tuple[list[dict[str, Any]], B
 def legend(project: Project, columns: Columns, column: Column | None, marked: list[int]) -> dict[str, Any] | None:
     if column is None:
         return None
-    said = column.legend()
+    entries = column.legend()
     if marked:
         colours = [NEUTRAL] * len(column.names)
         for place, code in enumerate(marked):
             colours[code] = PALETTE[place]
-        said["colours"] = colours
+        entries["colours"] = colours
     url = f"{urls.base()}/projects/{project.name}/columns/{column.key}?v={columns.version}"
-    return {**said, "marked": marked, "url": url}
+    return {**entries, "marked": marked, "url": url}
 
 
-def panel(project: Project, one: EmbeddingMap) -> dict[str, Any]:
-    facts = one.artifact.facts
+def panel(project: Project, point_map: EmbeddingMap) -> dict[str, Any]:
+    facts = point_map.artifact.facts
     note = f"{facts['n_placed']:,} images"
     if facts["n_placed"] < facts["n_images"]:
         note = f"a random sample of {facts['n_placed']:,} of {facts['n_images']:,} images"
-    url = f"{urls.base()}/projects/{project.name}/maps/{one.artifact.id}/points?h={one.artifact.hash[:16]}"
-    return {"key": one.artifact.id, "url": url, "title": one.title, "note": note}
+    url = f"{urls.base()}/projects/{project.name}/maps/{point_map.artifact.id}/points?h={point_map.artifact.hash[:16]}"
+    return {"key": point_map.artifact.id, "url": url, "title": point_map.title, "note": note}
 
 
 @st.fragment
 @errors.shown()
-def explore(project: Project, pool: Pool, found: list[EmbeddingMap]) -> None:
+def explore(project: Project, pool: Pool, maps: list[EmbeddingMap]) -> None:
     """The map, and below it the gallery of what was drawn around. Only this part runs anew after a lasso."""
     columns = columns_of(project, pool)
-    titles = {one.artifact.id: f"{one.title} · {one.artifact.id}" for one in found}
+    titles = {point_map.artifact.id: f"{point_map.title} · {point_map.artifact.id}" for point_map in maps}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         first = st.selectbox("Map", list(titles), format_func=titles.get, key="map_first_map", width=280)
         rest = [NO_SECOND, *(name for name in titles if name != first)]
@@ -184,10 +186,10 @@ def explore(project: Project, pool: Pool, found: list[EmbeddingMap]) -> None:
         asked, mask = filters(project, columns)
         with st.popover("New map", icon=":material/add:"):
             new_map(project)
-    by_id = {one.artifact.id: one for one in found}
+    by_id = {point_map.artifact.id: point_map for point_map in maps}
     shown = [by_id[str(name)] for name in (first, second) if name in by_id]
     data = {
-        "panels": [panel(project, one) for one in shown],
+        "panels": [panel(project, point_map) for point_map in shown],
         "colour": legend(project, columns, column, marked),
         "filters": asked,
         "version": columns.version,
@@ -205,7 +207,7 @@ def chosen_below(pool: Pool) -> list[int]:
     """Positions of what is selected in the gallery below the map: they are ringed on it."""
     state = st.session_state.get("map_selected_gallery")
     ids = (state.get("selected") if state else None) or ()
-    places = pool.positions(np.array([int(one, 16) for one in ids], dtype=np.uint64))
+    places = pool.positions(np.array([int(image_id, 16) for image_id in ids], dtype=np.uint64))
     return [int(place) for place in places if place >= 0][:MOST_RINGS]
 
 
@@ -230,14 +232,14 @@ def main() -> None:
     annotator_name.recall()
     projects.title(BY_KEY["map"].title, BY_KEY["map"].purpose)
     running = watch_jobs(project)
-    found = maps_of(project)
-    if not found:
+    maps = maps_of(project)
+    if not maps:
         if not running:
             first_map(project)
         return
     pool = project.pool()
     out_of_date.notice(project, pool, key="map")
-    explore(project, pool, found)
+    explore(project, pool, maps)
 
 
 main()

@@ -22,13 +22,13 @@ CELLS = {"S": 84, "M": 124, "L": 200}
 
 def watch_imports(project: Project) -> None:
     """Imports under way, and the last one if it did not end well."""
-    found = jobs.list_jobs(project, "import")
-    for job in found:
+    import_jobs = jobs.list_jobs(project, "import")
+    for job in import_jobs:
         if job.status().state not in states.OVER:
             job_panel.show(job)
-    if found and found[0].status().state in states.OVER:
-        can_retry = can_repeat(project.workspace, ImportSettings.from_json(found[0].settings))
-        job_panel.ended(found[0], what="The import", can_retry=can_retry, starts_over=True)
+    if import_jobs and import_jobs[0].status().state in states.OVER:
+        can_retry = can_repeat(project.workspace, ImportSettings.from_json(import_jobs[0].settings))
+        job_panel.ended(import_jobs[0], what="The import", can_retry=can_retry, starts_over=True)
 
 
 def facts(summary: PoolSummary) -> None:

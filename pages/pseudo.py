@@ -60,12 +60,12 @@ def interval(share: Share) -> str:
     return f"{percent(share.low)} to {percent(share.high)}"
 
 
-def trust_check(found: Report, stability: trust.Stability, *, brief: bool = False) -> None:
+def trust_check(report: Report, stability: trust.Stability, *, brief: bool = False) -> None:
     """The verdict with its reasons; ``brief``: one line, the reasons behind it."""
-    judged = trust.judge(found, stability)
+    judged = trust.judge(report, stability)
     say, icon = LIGHTS[judged.level]
     marks = {"green": ":green[●]", "amber": ":orange[●]", "red": ":red[●]"}
-    lines = [f"{marks[one.level]} {one.level}: {literal(one.sentence, 400)}" for one in judged.reasons]
+    lines = [f"{marks[reason.level]} {reason.level}: {literal(reason.sentence, 400)}" for reason in judged.reasons]
     if brief:
         with st.expander(f"{judged.level.capitalize()}: {literal(judged.verdict, 400)}", icon=icon):
             st.markdown("  \n".join(lines))
@@ -73,29 +73,31 @@ def trust_check(found: Report, stability: trust.Stability, *, brief: bool = Fals
     say(f"**{literal(judged.verdict, 400)}**\n\n" + "  \n".join(lines), icon=icon)
 
 
-def numbers(found: Report) -> None:
+def numbers(report: Report) -> None:
     with st.container(horizontal=True, gap="medium"):
-        if found.held_out is not None:
-            share = found.held_out.accuracy
+        if report.held_out is not None:
+            share = report.held_out.accuracy
             st.metric(
                 "Held-out accuracy",
                 percent(share.value),
                 delta=f"{interval(share)}, n = {share.n}",
                 delta_color="off",
                 delta_arrow="off",
-                help=f"Measured on {found.held_out.measured_on} The range is the 95% Wilson interval.",
+                help=f"Measured on {report.held_out.measured_on} The range is the 95% Wilson interval.",
             )
-        known = found.reference
-        if known is not None:
-            note = f"Against the reference labels of {known.n:,} images that no person labeled."
-            st.metric("Reference accuracy", percent(known.accuracy), help=note)
+        reference = report.reference
+        if reference is not None:
+            note = f"Against the reference labels of {reference.n:,} images that no person labeled."
+            st.metric("Reference accuracy", percent(reference.accuracy), help=note)
             st.metric(
-                "Balanced accuracy", percent(known.balanced_accuracy), help="The mean of the accuracies of all classes."
+                "Balanced accuracy",
+                percent(reference.balanced_accuracy),
+                help="The mean of the accuracies of all classes.",
             )
-            st.metric("NMI", percent(known.nmi), help="Normalised mutual information with the reference classes.")
-            st.metric("ARI", percent(known.ari), help="Adjusted Rand index against the reference classes.")
-    if found.held_out is not None:
-        st.caption(literal(f"Measured on {found.held_out.measured_on}", 400))
+            st.metric("NMI", percent(reference.nmi), help="Normalised mutual information with the reference classes.")
+            st.metric("ARI", percent(reference.ari), help="Adjusted Rand index against the reference classes.")
+    if report.held_out is not None:
+        st.caption(literal(f"Measured on {report.held_out.measured_on}", 400))
     else:
         st.info(
             "This run held out no labels, so only reference labels could measure it. Train again with some held out.",
@@ -103,30 +105,31 @@ def numbers(found: Report) -> None:
         )
 
 
-def quality(found: Report) -> None:
-    held = found.held_out
+def quality(report: Report) -> None:
+    held_out = report.held_out
     left, right = st.columns(2)
     with left:
         st.markdown("**How confident the model is**")
-        model = ~found.run.labels().human_mask
-        st.plotly_chart(pseudo_charts.confidences(np.asarray(found.run.confidence())[model]), key="pseudo_histogram")
+        model = ~report.run.labels().human_mask
+        st.plotly_chart(pseudo_charts.confidences(np.asarray(report.run.confidence())[model]), key="pseudo_histogram")
     with right:
         st.markdown("**Is it right as often as it claims?**")
-        if held is not None:
-            st.plotly_chart(pseudo_charts.reliability(held.bins), key="pseudo_reliability")
+        if held_out is not None:
+            st.plotly_chart(pseudo_charts.reliability(held_out.bins), key="pseudo_reliability")
         else:
             st.caption("This needs held-out labels.")
-    if held is None:
+    if held_out is None:
         return
-    st.caption(f"Expected calibration error {percent(held.ece)}. Larger dots stand for more held-out labels.")
+    st.caption(f"Expected calibration error {percent(held_out.ece)}. Larger dots stand for more held-out labels.")
     st.markdown("**Class by class**")
     st.plotly_chart(
-        pseudo_charts.accuracy_per_class(found.class_names, held.per_class, held.accuracy), key="pseudo_per_class"
+        pseudo_charts.accuracy_per_class(report.class_names, held_out.per_class, held_out.accuracy),
+        key="pseudo_per_class",
     )
-    more = quality_report.labels_to_halve(held.accuracy)
+    more = quality_report.labels_to_halve(held_out.accuracy)
     st.markdown(f"Halving the overall interval takes about **{more:,} more held-out labels**.")
     rows = []
-    for name, share in zip(found.class_names, held.per_class, strict=True):
+    for name, share in zip(report.class_names, held_out.per_class, strict=True):
         rows.append(
             {
                 "Class": name,
@@ -148,8 +151,8 @@ def quality(found: Report) -> None:
     )
 
 
-def classes(found: Report) -> None:
-    odd = [row for row in found.classes if row.verdict]
+def classes(report: Report) -> None:
+    odd = [row for row in report.classes if row.verdict]
     for row in odd[:8]:
         words = "got no images" if row.verdict == "none" else f"got {row.verdict} images"
         st.warning(
@@ -159,7 +162,7 @@ def classes(found: Report) -> None:
         )
     if not odd:
         st.caption("Every class got about as many images as the random human labels suggest.")
-    st.plotly_chart(pseudo_charts.distribution(found.classes), key="pseudo_distribution")
+    st.plotly_chart(pseudo_charts.distribution(report.classes), key="pseudo_distribution")
     st.dataframe(
         pd.DataFrame(
             [
@@ -173,27 +176,27 @@ def classes(found: Report) -> None:
                     "Reference": row.n_reference,
                     "Remark": row.verdict,
                 }
-                for row in found.classes
+                for row in report.classes
             ]
         ),
         hide_index=True,
     )
 
 
-def confusion(project: Project, pool: Pool, found: Report) -> None:
-    known = found.reference
-    if known is None:
+def confusion(project: Project, pool: Pool, report: Report) -> None:
+    reference = report.reference
+    if reference is None:
         st.info(
             "A confusion matrix needs reference labels of images that no person labeled. This pool has none. "
             "See Quality for the accuracy of each class on held-out labels.",
             icon=":material/info:",
         )
         return
-    mask = None if found.subset == "All images" else quality_report.tagged_subsets(pool)[found.subset]
-    names = known.names
+    mask = None if report.subset == "All images" else quality_report.tagged_subsets(pool)[report.subset]
+    names = reference.names
     if len(names) <= MOST_CELLS:
         chosen = components.confusion_matrix(
-            names, known.confusion.tolist(), key="pseudo_matrix", chosen=st.session_state.get("pseudo_cell")
+            names, reference.confusion.tolist(), key="pseudo_matrix", chosen=st.session_state.get("pseudo_cell")
         )
         st.session_state["pseudo_cell"] = chosen
         st.caption(
@@ -201,11 +204,11 @@ def confusion(project: Project, pool: Pool, found: Report) -> None:
             "to see its images."
         )
     else:
-        chosen = frequent_confusions(names, known.confusion)
+        chosen = frequent_confusions(names, reference.confusion)
     if chosen is None:
         return
     true_name, model_name = names[chosen[0]], names[chosen[1]]
-    positions = quality_report.confused(pool, found.run, true_name, model_name, mask)
+    positions = quality_report.confused(pool, report.run, true_name, model_name, mask)
     st.markdown(
         f"**{literal(true_name)}**, labeled **{literal(model_name)}** by the model: {count(len(positions), 'image')}"
     )
@@ -228,12 +231,12 @@ def frequent_confusions(names: tuple[str, ...], table: np.ndarray) -> tuple[int,
 
 def reviewing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, others: list[PseudoRun]) -> None:
     """Doubtful images first: one by one with the model's answer as the suggestion, or as a gallery."""
-    found = review_queue.kept_signals(project, run, others)
+    signals = review_queue.kept_signals(project, run, others)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         way = st.segmented_control(
             "View", ["One by one", "Gallery"], default="One by one", required=True, key="review_way"
         )
-        titles = {"all": "All signals", **{name: review.SIGNALS[name] for name in found}}
+        titles = {"all": "All signals", **{name: review.SIGNALS[name] for name in signals}}
         signal = st.selectbox("Order by", list(titles), format_func=titles.get, key="review_signal", width=220)
     st.caption(
         "Enter accepts the model's answer, a class key corrects it. Either way it becomes a human label. "
@@ -251,7 +254,7 @@ def reviewing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
     if not newest:
         st.caption("Only the newest run can be reviewed one by one. This is an older run.")
     labeled = np.flatnonzero(review.human_labels(pool, run, store) >= 0)
-    ordered = review.doubt(found, use=None if signal == "all" else (str(signal),), leave_out=labeled)
+    ordered = review.doubt(signals, use=None if signal == "all" else (str(signal),), leave_out=labeled)
     image_list.show(project, pool, ordered.order, key="review", given="Most doubtful first")
 
 
@@ -286,25 +289,25 @@ def comparing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
         return
     second = st.selectbox("Compare with", others, format_func=run_title, key="pseudo_second")
     result = quality_report.compare(pool, run, second, uniform=store.uniform_labels())
-    reports = [report_cache.report_of(project, pool, store, one, None) for one in (run, second)]
+    reports = [report_cache.report_of(project, pool, store, compared, None) for compared in (run, second)]
     st.metric("Agreement", percent(result.agreement))
     rows = {}
-    for one, title in zip(reports, ("This run", "The other"), strict=True):
-        held, known = one.held_out, one.reference
+    for report, title in zip(reports, ("This run", "The other"), strict=True):
+        held_out, reference = report.held_out, report.reference
         rows[title] = {
-            "Run": run_title(one.run),
+            "Run": run_title(report.run),
             "Held-out accuracy": "unknown"
-            if held is None
-            else f"{percent(held.accuracy.value)} ({interval(held.accuracy)})",
-            "Calibration error": "unknown" if held is None else percent(held.ece),
+            if held_out is None
+            else f"{percent(held_out.accuracy.value)} ({interval(held_out.accuracy)})",
+            "Calibration error": "unknown" if held_out is None else percent(held_out.ece),
             **(
                 {}
-                if known is None
+                if reference is None
                 else {
-                    "Reference accuracy": percent(known.accuracy),
-                    "Balanced accuracy": percent(known.balanced_accuracy),
-                    "NMI": percent(known.nmi),
-                    "ARI": percent(known.ari),
+                    "Reference accuracy": percent(reference.accuracy),
+                    "Balanced accuracy": percent(reference.balanced_accuracy),
+                    "NMI": percent(reference.nmi),
+                    "ARI": percent(reference.ari),
                 }
             ),
         }
@@ -336,7 +339,7 @@ def main() -> None:
             chosen = st.selectbox("Images", ["All images", *subsets], key="pseudo_subset", width=240)
             subset = None if chosen == "All images" else chosen
     pool = quality_report.on_run(whole, run)
-    others = [one for one in runs if one.artifact.id != run.artifact.id]
+    others = [other for other in runs if other.artifact.id != run.artifact.id]
     out_of_date.notice(project, whole, key="pseudo")
     view = st.segmented_control(
         "View",
@@ -347,16 +350,16 @@ def main() -> None:
         key="pseudo_view",
         label_visibility="collapsed",
     )
-    found = report_cache.report_of(project, pool, store, run, subset)
+    report = report_cache.report_of(project, pool, store, run, subset)
     if view != "review":  # there the pictures come first
-        numbers(found)
-        trust_check(found, trust.stability_of(project, run, others), brief=view != "quality")
+        numbers(report)
+        trust_check(report, trust.stability_of(project, run, others), brief=view != "quality")
     if view == "quality":
-        quality(found)
+        quality(report)
     elif view == "classes":
-        classes(found)
+        classes(report)
     elif view == "confusion":
-        confusion(project, pool, found)
+        confusion(project, pool, report)
     elif view == "review":
         reviewing(project, pool, store, run, others)
     else:

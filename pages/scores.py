@@ -215,7 +215,7 @@ def main() -> None:
         return
     scores = ScoreRun(latest)
     stale = score_views.warn_if_out_of_date(project, scores, what="These scores")
-    out_of_date.notice(project, project.pool(), key="scores", told=stale)
+    out_of_date.notice(project, project.pool(), key="scores", button_only=stale)
     try:
         seen = score_views.view(project, scores)
     except SemiPruneError as error:

@@ -77,9 +77,9 @@ def show(project: Project, pool: Pool, store: LabelStore, run: CoresetRun, annot
 @errors.shown()
 def _how_far(pool: Pool, store: LabelStore, run: CoresetRun, words: str) -> None:
     """Looks again by itself: the deck saves alone."""
-    found = review.coreset_labels(pool, run, store)
-    said = [f"{found.n_human:,} of {count(found.n_kept, 'label')} are human"]
-    if found.n_skipped:
-        said.append(f"{found.n_skipped:,} skipped")
-    said.append(f"{found.n_left:,} to go" if found.n_left else "all done")
-    st.progress(found.n_human / max(1, found.n_kept), text=f"{literal(words)} · {' · '.join(said)}")
+    progress = review.coreset_labels(pool, run, store)
+    parts = [f"{progress.n_human:,} of {count(progress.n_kept, 'label')} are human"]
+    if progress.n_skipped:
+        parts.append(f"{progress.n_skipped:,} skipped")
+    parts.append(f"{progress.n_left:,} to go" if progress.n_left else "all done")
+    st.progress(progress.n_human / max(1, progress.n_kept), text=f"{literal(words)} · {' · '.join(parts)}")

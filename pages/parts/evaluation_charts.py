@@ -31,7 +31,7 @@ def line_plot(view: EvaluationView, look: Look) -> go.Figure:
     colours, symbols = colours_of(view, on_dark=dark), symbols_of(view)
     figure = go.Figure()
     ratios = list(view.ratios)
-    ends = [ratios[0], ratios[-1]] if len(ratios) > 1 else [one + side for one in ratios for side in (-0.05, 0.05)]
+    ends = [ratios[0], ratios[-1]] if len(ratios) > 1 else [ratio + side for ratio in ratios for side in (-0.05, 0.05)]
     if ratios and look.content == "difference":
         figure.add_trace(_across(ends, 0.0, view.title(RANDOM), {"color": colours[RANDOM], "dash": "dash"}))
     elif ratios and view.full is not None:
@@ -70,7 +70,9 @@ def line_plot(view: EvaluationView, look: Look) -> go.Figure:
         margin={"l": 10, "r": 10, "t": 34, "b": 10},
         uirevision=look.content,
     )
-    figure.update_xaxes(title=view.axis, tickmode="array", tickvals=ratios, ticktext=[percent(one) for one in ratios])
+    figure.update_xaxes(
+        title=view.axis, tickmode="array", tickvals=ratios, ticktext=[percent(ratio) for ratio in ratios]
+    )
     if ratios:  # the whole plan, also while only some ratios have results
         margin = max(0.04 * (ratios[-1] - ratios[0]), 0.02)
         figure.update_xaxes(range=[ratios[0] - margin, ratios[-1] + margin])

@@ -69,19 +69,19 @@ def draw(project: Project, *, idle: bool) -> None:
 
 def choices(project: Project, study: str, truths: tuple[str, ...]) -> EvaluationSettings | None:
     """What a person chooses; None where it cannot be run."""
-    known = {choice.name: choice for choice in method_choices(project)}
-    usable = [name for name, choice in known.items() if choice.problem is None]
+    choices_by_name = {choice.name: choice for choice in method_choices(project)}
+    usable = [name for name, choice in choices_by_name.items() if choice.problem is None]
     methods = st.pills(
         "Methods",
         usable,
         selection_mode="multi",
         default=[name for name in USUAL if name in usable],
-        format_func=lambda name: known[name].title,
+        format_func=lambda name: choices_by_name[name].title,
         key="evaluate_methods",
         wrap=True,
     )
     with st.expander("About the methods", icon=":material/help:"):
-        for choice in known.values():
+        for choice in choices_by_name.values():
             explain(choice)
     usual = SAME_BUDGET_RATIOS if study == SAME_BUDGET else RATIOS
     ratios = st.pills(
@@ -119,7 +119,7 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
         truth = truths[0]
         if len(truths) > 1:
             truth = st.selectbox(
-                "Train with", truths, format_func=lambda one: f"{one} labels", key="evaluate_truth", width=200
+                "Train with", truths, format_func=lambda truth: f"{truth} labels", key="evaluate_truth", width=200
             )
     whole = st.toggle(
         "Also train on all images",
@@ -133,7 +133,7 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
     own = int(epochs)
     try:
         return EvaluationSettings(
-            methods=(*((FULL,) if whole else ()), *(name for name in known if name in methods)),
+            methods=(*((FULL,) if whole else ()), *(name for name in choices_by_name if name in methods)),
             ratios=tuple(sorted(float(ratio) for ratio in ratios)),
             seeds=tuple(range(int(n_seeds))),
             preset=str(preset),

@@ -23,7 +23,7 @@ def choose(done: Sequence[Evaluation]) -> Evaluation:
     """Which finished evaluation is shown: the newest, or another one."""
     if len(done) == 1:
         return done[0]
-    by_id = {one.id: one for one in done}
+    by_id = {evaluation.id: evaluation for evaluation in done}
     chosen = st.selectbox(
         "Evaluation", list(by_id), format_func=lambda name: title(by_id[name]), key=f"evaluate_shown_{done[0].id}"
     )
@@ -40,10 +40,12 @@ def when(moment: str) -> str:
 
 def draw(project: Project, done: Sequence[Evaluation], studied: Sequence[StudyRun], over: Sequence[Job]) -> None:
     """All of them as a table with their sentences, and a way to delete one."""
-    kept: list[tuple[str, Artifact]] = [(title(one), one.artifact) for one in done if one.artifact is not None]
-    kept += [(evaluation_study.title(one), one.artifact) for one in studied]
+    results: list[tuple[str, Artifact]] = [
+        (title(evaluation), evaluation.artifact) for evaluation in done if evaluation.artifact is not None
+    ]
+    results += [(evaluation_study.title(evaluation), evaluation.artifact) for evaluation in studied]
     removable: dict[str, tuple[str, Callable[[], None]]] = {
-        artifact.id: (name, partial(delete_result, project, artifact)) for name, artifact in kept
+        artifact.id: (name, partial(delete_result, project, artifact)) for name, artifact in results
     }
     for job in over:
         if job.status().is_resumable:
@@ -53,7 +55,7 @@ def draw(project: Project, done: Sequence[Evaluation], studied: Sequence[StudyRu
         return
     st.subheader("History", anchor=False)
     if done:
-        st.dataframe(pd.DataFrame([_row(one) for one in done]), hide_index=True)
+        st.dataframe(pd.DataFrame([_row(evaluation) for evaluation in done]), hide_index=True)
     with st.popover("Delete", icon=":material/more_horiz:"):
         chosen = st.selectbox(
             "Evaluation", list(removable), format_func=lambda name: removable[name][0], key="evaluate_which"
@@ -72,7 +74,7 @@ def _row(evaluation: Evaluation) -> dict[str, str]:
         "Evaluation": evaluation.id,
         "When": when(evaluation.created),
         "Result": view.sentence(),
-        "Methods": ", ".join(evaluation.titles.get(one, one) for one in evaluation.methods),
+        "Methods": ", ".join(evaluation.titles.get(method, method) for method in evaluation.methods),
         "Ratios": ", ".join(percent(ratio) for ratio in evaluation.ratios),
         "Seeds": str(len(evaluation.seeds)),
         "Labels": TRUTHS.get(str(evaluation.facts.get("truth")), "–"),

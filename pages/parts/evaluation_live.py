@@ -96,6 +96,6 @@ def earlier(stopped: Sequence[Job]) -> None:
             status = job.status()
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
                 done = f", {trainings(status)} done" if status.facts.get("trials_total") else ""
-                said = " ".join(filter(None, (name_of(job), f"{status.state}{done}")))
-                st.markdown(f"**{literal(job.title)}** :gray[{literal(said)}]", width="content")
+                note = " ".join(filter(None, (name_of(job), f"{status.state}{done}")))
+                st.markdown(f"**{literal(job.title)}** :gray[{literal(note)}]", width="content")
                 buttons(job, status)

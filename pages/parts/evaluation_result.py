@@ -66,14 +66,14 @@ def sentence(view: EvaluationView, *, key: str) -> None:
         st.markdown(f"#### {literal(view.sentence(), 400)}")
         return
     words = st.container()
-    told = [one for one in view.ratios if view.leader(one) is not None]
+    answered = [candidate for candidate in view.ratios if view.leader(candidate) is not None]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         asked = ratio
-        if len(told) > 1:
+        if len(answered) > 1:
             asked = st.segmented_control(
-                view.axis, told, default=ratio, format_func=percent, required=True, key=f"{key}_ratio"
+                view.axis, answered, default=ratio, format_func=percent, required=True, key=f"{key}_ratio"
             )
-            asked = asked if asked in told else ratio
+            asked = asked if asked in answered else ratio
         here = [method for method in view.methods if view.cell(method, asked) is not None and method != RANDOM]
         method = None
         if len(here) > 1:
@@ -81,21 +81,21 @@ def sentence(view: EvaluationView, *, key: str) -> None:
             method = st.selectbox(
                 "Method",
                 [None, *here],
-                format_func=lambda one: f"Best: {view.title(str(best))}" if one is None else view.title(one),
+                format_func=lambda name: f"Best: {view.title(str(best))}" if name is None else view.title(name),
                 key=f"{key}_method",
                 width=280,
             )
             method = method if method in here else None
     words.markdown(f"#### {literal(view.sentence(asked, method), 400)}")
-    rivals = [one for one in here if one not in view.unranked]
-    said = [view.rivals_sentence(asked, method)]
+    rivals = [name for name in here if name not in view.unranked]
+    notes = [view.rivals_sentence(asked, method)]
     if method is None and len(rivals) > 2:
-        said.append(
+        notes.append(
             f"The best of {len(rivals)} methods by mean accuracy. Picking the best of several makes its lead "
             f"look slightly larger than it is."
         )
-    if any(said):
-        words.caption(literal(" ".join(filter(None, said)), 1000))
+    if any(notes):
+        words.caption(literal(" ".join(filter(None, notes)), 1000))
 
 
 def plot(view: EvaluationView, name: str, *, first: str = "accuracy", key: str) -> Look:
@@ -124,19 +124,19 @@ def plot(view: EvaluationView, name: str, *, first: str = "accuracy", key: str) 
         config=evaluation_charts.config(name),
         alt=view.sentence(),
     )
-    said = []
+    notes = []
     if look == Look("difference", "interval"):
-        said.append("Bars are the 95% intervals of the paired differences.")
+        notes.append("Bars are the 95% intervals of the paired differences.")
     if len([method for method in view.methods if view.row(method)]) > CROWD:
-        said.append("Click a name in the legend to show or hide its line.")
-    if said:
-        st.caption(" ".join(said))
+        notes.append("Click a name in the legend to show or hide its line.")
+    if notes:
+        st.caption(" ".join(notes))
     return look
 
 
 def table(view: EvaluationView, paper: PaperNumbers | None, *, key: str) -> None:
     """As in the paper: best bold, second underlined."""
-    contents = list(CONTENTS) if RANDOM in view.methods else [one for one in CONTENTS if one != "difference"]
+    contents = list(CONTENTS) if RANDOM in view.methods else [name for name in CONTENTS if name != "difference"]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         content = st.segmented_control(
             "Table", contents, default="accuracy", format_func=CONTENTS.__getitem__, required=True, key=f"{key}_table"
@@ -150,7 +150,7 @@ def table(view: EvaluationView, paper: PaperNumbers | None, *, key: str) -> None
         marked = " Best in bold, second underlined." if any(view.marks(ratio) for ratio in view.ratios) else ""
         st.caption(table_caption(view) + marked)
         if view.unranked & set(view.methods):
-            names = ", ".join(literal(view.title(one)) for one in view.methods if one in view.unranked)
+            names = ", ".join(literal(view.title(method)) for method in view.methods if method in view.unranked)
             st.caption(f"{names}: uses the labels of all images to select, so it is not ranked with the others.")
         if paper is not None and beside:
             full = f" Full data there: {paper.full:.1f}." if paper.full is not None else ""
@@ -167,27 +167,27 @@ def table(view: EvaluationView, paper: PaperNumbers | None, *, key: str) -> None
 def stands_on(project: Project, evaluation: Evaluation, view: EvaluationView) -> None:
     """What the numbers were measured with, and what that cost."""
     facts = evaluation.facts
-    said = []
+    sentences = []
     if facts:
-        said.append(
+        sentences.append(
             f"Trained with {TRUTHS.get(facts['truth'], facts['truth'])}, tested on {facts['n_test']:,} images "
             f"({TESTS.get(facts['test'], facts['test'])}); the last epoch counts."
         )
     schedule = f": {evaluation.schedule}" if evaluation.schedule else ""
-    said.append(
+    sentences.append(
         f"Preset {literal(evaluation.preset)}{schedule}. {count(view.n_trials, 'training')} in "
         f"{duration(60 * view.minutes)}."
     )
     costly = {name: value for name, value in evaluation.minutes_before(project).items() if value >= 0.05}
     if costly:
         names = ", ".join(f"{literal(view.title(name))} {value:.1f} min" for name, value in costly.items())
-        said.append(f"Time to prepare: {names}.")
+        sentences.append(f"Time to prepare: {names}.")
     if evaluation.same_annotation_budget:
-        said.append(
+        sentences.append(
             "Same annotation budget: for methods that used human labels, these images are in every coreset and "
             "count towards it."
         )
-    st.caption(" ".join(said))
+    st.caption(" ".join(sentences))
 
 
 def file_name(whose: str, view: EvaluationView) -> str:

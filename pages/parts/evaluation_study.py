@@ -147,16 +147,16 @@ def choices(axis: Axis, truths: tuple[str, ...]) -> StudySettings | None:
         truth = truths[0]
         if len(truths) > 1:
             truth = st.selectbox(
-                "Labels from", truths, format_func=lambda one: f"{one} labels", key=f"{key}_truth", width=180
+                "Labels from", truths, format_func=lambda value: f"{value} labels", key=f"{key}_truth", width=180
             )
     if not shares or not methods or not ratios:
         st.info(words.nothing, icon=":material/checklist:")
         return None
     try:
         return SETTINGS[axis.kind](
-            **{axis.field: tuple(sorted(float(one) for one in shares))},
+            **{axis.field: tuple(sorted(float(value) for value in shares))},
             methods=tuple(name for name in studied_methods() if name in methods),
-            ratios=tuple(sorted(float(one) for one in ratios)),
+            ratios=tuple(sorted(float(value) for value in ratios)),
             seeds=tuple(range(int(n_seeds))),
             algorithm=str(algorithm),
             ssl_preset=str(ssl),
@@ -179,7 +179,7 @@ def start_panel(project: Project, settings: StudySettings, data: EvaluationData,
         )
         pace = seconds_per_image(project, settings.preset)
         plan = settings.plan(len(data.chosen_from))
-        costs = [cost_of(settings, one.n_images, one.methods) for one in plan]
+        costs = [cost_of(settings, step.n_images, step.methods) for step in plan]
         images = sum(cost.dynamics + cost.trainings for cost in costs)
         with st.container(horizontal=True, gap="medium"):
             st.metric("Trainings", f"{n:,}")
@@ -212,7 +212,7 @@ def finished(project: Project) -> list[StudyRun]:
 
 
 def show_finished(project: Project, studied: Sequence[StudyRun]) -> None:
-    by_id = {one.artifact.id: one for one in studied}
+    by_id = {study.artifact.id: study for study in studied}
     with st.container(border=True):
         chosen = next(iter(by_id))
         if len(by_id) > 1:
@@ -275,26 +275,26 @@ def stage_table(axis: Axis, stages: Sequence[Mapping[str, Any]], trials: pd.Data
     """What stood behind the coresets of each share; the full data's accuracy where each share has its own."""
     if not stages:
         return
-    known, full = [one for one in stages if "problem" not in one], full_by_share(axis, trials)
-    if known:
+    trained, full = [stage for stage in stages if "problem" not in stage], full_by_share(axis, trials)
+    if trained:
         st.markdown(f"**Pseudo-labels by {axis.column}**")
         rows = [
             {
-                axis.name: percent(one[axis.column]),
-                **({"Images": f"{one['n_images']:,}"} if axis is POOL_SIZE else {}),
-                "Labels": f"{one['n_labels']:,}",
-                "Accuracy on unlabeled images": f"{one['pseudo_accuracy']:.1%}" if one["pseudo_accuracy"] else "–",
-                "Semi-supervised training": duration(60 * one["ssl_minutes"]),
-                **({"Accuracy with all images": _accuracy(full.get(one[axis.column]))} if axis is POOL_SIZE else {}),
+                axis.name: percent(stage[axis.column]),
+                **({"Images": f"{stage['n_images']:,}"} if axis is POOL_SIZE else {}),
+                "Labels": f"{stage['n_labels']:,}",
+                "Accuracy on unlabeled images": f"{stage['pseudo_accuracy']:.1%}" if stage["pseudo_accuracy"] else "–",
+                "Semi-supervised training": duration(60 * stage["ssl_minutes"]),
+                **({"Accuracy with all images": _accuracy(full.get(stage[axis.column]))} if axis is POOL_SIZE else {}),
             }
-            for one in known
+            for stage in trained
         ]
         st.dataframe(pd.DataFrame(rows), hide_index=True)
-    for one in stages:
-        if "problem" in one:
+    for stage in stages:
+        if "problem" in stage:
             st.warning(
-                f"{percent(one[axis.column])} ({count(one['n_labels'], 'label')}) was skipped: "
-                f"{literal(one['problem'], 400)}",
+                f"{percent(stage[axis.column])} ({count(stage['n_labels'], 'label')}) was skipped: "
+                f"{literal(stage['problem'], 400)}",
                 icon=":material/label_off:",
             )
 

@@ -27,8 +27,10 @@ def open_image(project: Project, pool: Pool, image_id: str) -> None:
     in_pool = pool.split("pool")
     place = int(in_pool.positions([int(image_id, 16)])[0])
     if place >= 0:
-        known = [(one.title, one.told(place)) for one in columns_of(project, in_pool).by_key.values()]
-        facts = pd.DataFrame([(title, text) for title, text in known if text is not None], columns=["Fact", "Value"])
+        column_values = [(column.title, column.told(place)) for column in columns_of(project, in_pool).by_key.values()]
+        facts = pd.DataFrame(
+            [(title, text) for title, text in column_values if text is not None], columns=["Fact", "Value"]
+        )
         if len(facts):
             st.dataframe(facts, hide_index=True)
     words = [f"{row['width']} x {row['height']} px", str(row["format"]), str(row["mode"]), size(row["file_bytes"])]

@@ -27,14 +27,14 @@ def show(project: Project, pool: Pool, positions: IntArray, *, key: str, given: 
     ``given`` names the order in which they come.
     """
     columns = columns_of(project, pool)
-    said = st.session_state.pop(f"{key}_said", None)
-    if said:
-        st.toast(said, icon=":material/check:")
+    message = st.session_state.pop(f"{key}_message", None)
+    if message:
+        st.toast(message, icon=":material/check:")
     if not len(positions):
         st.info("No images here.", icon=":material/search_off:")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        titles = {AS_GIVEN: given, **{one.key: one.title for one in columns.by_key.values()}}
+        titles = {AS_GIVEN: given, **{column.key: column.title for column in columns.by_key.values()}}
         by = st.selectbox("Sort by", list(titles), format_func=titles.get, key=f"{key}_sort", width=180)
         down = st.segmented_control(
             "Order",
@@ -73,21 +73,24 @@ def sort_by(columns: Columns, positions: IntArray, key: str, down: bool) -> IntA
 
 def items(project: Project, columns: Columns, positions: IntArray) -> list[components.Item]:
     """What a picture says of itself: its class with its colour, its confidence, where that class comes from."""
-    known = columns.by_key
-    label = next((known[key] for key in ("pseudo", "human", "reference") if key in known), None)
-    found = []
+    by_key = columns.by_key
+    label = next((by_key[key] for key in ("pseudo", "human", "reference") if key in by_key), None)
+    pictures = []
     for position in positions.tolist():
         code = int(label.codes[position]) if label is not None and label.codes is not None else -1
-        by_person = "human" in known and known["human"].told(position) is not None
-        sure = float(known["confidence"].values[position]) if "confidence" in known else None  # type: ignore[index]
+        by_person = "human" in by_key and by_key["human"].told(position) is not None
+        confidence = float(by_key["confidence"].values[position]) if "confidence" in by_key else None  # type: ignore[index]
         badges = ["person"] if by_person else []
-        badges += [known["corruption"].told(position)] if "corruption" in known else []
-        badges += ["flagged"] if "flagged" in known and known["flagged"].told(position) else []
-        truth = known["reference"].told(position) if "reference" in known else None
+        badges += [by_key["corruption"].told(position)] if "corruption" in by_key else []
+        badges += ["flagged"] if "flagged" in by_key and by_key["flagged"].told(position) else []
+        truth = by_key["reference"].told(position) if "reference" in by_key else None
         differs = label is not None and label.key != "reference" and truth not in (None, label.told(position))
-        words = [f"ref. {truth}" if differs else "", f"{sure:.0%}" if sure is not None and sure == sure else ""]
+        words = [
+            f"ref. {truth}" if differs else "",
+            f"{confidence:.0%}" if confidence is not None and confidence == confidence else "",
+        ]
         image_id = show_id(columns.pool.ids[position])
-        found.append(
+        pictures.append(
             components.Item(
                 id=image_id,
                 src=urls.picture(project.name, image_id),
@@ -95,23 +98,23 @@ def items(project: Project, columns: Columns, positions: IntArray) -> list[compo
                 note=" · ".join(word for word in words if word),
                 color=label.colours[code] if label is not None and code >= 0 else "",
                 hint=columns.pool.path(position),
-                value=None if by_person or sure is None or sure != sure else sure,
+                value=None if by_person or confidence is None or confidence != confidence else confidence,
                 badges=tuple(badge for badge in badges if badge),
             )
         )
-    return found
+    return pictures
 
 
 def actions(project: Project, pool: Pool, positions: IntArray, chosen: tuple[str, ...], key: str) -> None:
     """Label, flag, or put into the next draw: the selected images, or all of the list."""
     store = open_store(project)
-    ids = [int(one, 16) for one in chosen]
+    ids = [int(image_id, 16) for image_id in chosen]
     everything = st.toggle(
         f"All {len(positions):,}", key=f"{key}_all", help="Act on the whole list, not just this page."
     )
     if everything:
         ids = [int(number) for number in pool.ids[positions]]
-    names = [one.name for one in store.classes.all() if one.merged_into is None]
+    names = [label_class.name for label_class in store.classes.all() if label_class.merged_into is None]
     words = count(len(ids), "image") if ids else "nothing selected"
     target = st.selectbox("Class", names, index=None, key=f"{key}_class", width=170, placeholder="Choose a class")
     annotator = annotator_name.current()
@@ -142,6 +145,6 @@ def actions(project: Project, pool: Pool, positions: IntArray, chosen: tuple[str
 
 def done(key: str, words: str) -> None:
     """Say what was done, begin a new selection, and let the whole page see the change."""
-    st.session_state[f"{key}_said"] = words
+    st.session_state[f"{key}_message"] = words
     st.session_state[f"{key}_turn"] = st.session_state.get(f"{key}_turn", 0) + 1
     st.rerun()

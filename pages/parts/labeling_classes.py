@@ -15,7 +15,7 @@ from semiprune_core.project.pool import Pool
 
 def editor(pool: Pool, store: LabelStore, annotator: str) -> None:
     """Everything about classes, on one page."""
-    _said()
+    _show_message()
     sheet = store.classes.all()
     if sheet:
         _table(store, sheet, annotator)
@@ -33,9 +33,9 @@ def _table(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
     frame = pd.DataFrame(
         {
             "Place": range(1, len(sheet) + 1),
-            "Name": [one.name for one in sheet],
-            "Key": [one.key for one in sheet],
-            "Colour": [one.colour for one in sheet],
+            "Name": [label_class.name for label_class in sheet],
+            "Key": [label_class.key for label_class in sheet],
+            "Colour": [label_class.colour for label_class in sheet],
         }
     )
     edited = st.data_editor(
@@ -62,32 +62,35 @@ def _table(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
 
 def _save(store: LabelStore, sheet: list[LabelClass], edited: pd.DataFrame, annotator: str) -> None:
     rows = edited.to_dict("records")
-    keys = {one.class_id: str(row["Key"] or "").strip().lower() for one, row in zip(sheet, rows, strict=True)}
-    moved = [one for one in sheet if keys[one.class_id] != one.key]
-    for one in moved:  # free them all first, so that two classes can swap their keys
-        store.classes.set_key(one.class_id, "", annotator=annotator)
-    for one, row in zip(sheet, rows, strict=True):
-        if row["Name"] != one.name:
-            store.classes.rename(one.class_id, str(row["Name"] or ""), annotator=annotator)
-        if row["Colour"] != one.colour:
-            store.classes.set_colour(one.class_id, str(row["Colour"] or ""), annotator=annotator)
-    for one in moved:
-        store.classes.set_key(one.class_id, keys[one.class_id], annotator=annotator)
+    keys = {
+        label_class.class_id: str(row["Key"] or "").strip().lower()
+        for label_class, row in zip(sheet, rows, strict=True)
+    }
+    moved = [label_class for label_class in sheet if keys[label_class.class_id] != label_class.key]
+    for label_class in moved:  # free them all first, so that two classes can swap their keys
+        store.classes.set_key(label_class.class_id, "", annotator=annotator)
+    for label_class, row in zip(sheet, rows, strict=True):
+        if row["Name"] != label_class.name:
+            store.classes.rename(label_class.class_id, str(row["Name"] or ""), annotator=annotator)
+        if row["Colour"] != label_class.colour:
+            store.classes.set_colour(label_class.class_id, str(row["Colour"] or ""), annotator=annotator)
+    for label_class in moved:
+        store.classes.set_key(label_class.class_id, keys[label_class.class_id], annotator=annotator)
     order = sorted(range(len(sheet)), key=lambda number: (rows[number]["Place"], number))
     if order != list(range(len(sheet))):
         store.classes.reorder([sheet[number].class_id for number in order], annotator=annotator)
 
 
 def _add(pool: Pool, store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
-    missing = [name for name in pool.class_names if name not in {one.name for one in sheet}]
+    missing = [name for name in pool.class_names if name not in {label_class.name for label_class in sheet}]
     if missing:
         words = f"Use the {count(len(missing), 'reference class', 'reference classes')}"
         if st.button(words, key="classes_reference", type="secondary" if sheet else "primary"):
-            errors.attempt(lambda: _tell(store.classes.add(missing, annotator=annotator)))
+            errors.attempt(lambda: _remember_message(store.classes.add(missing, annotator=annotator)))
     with st.form("classes_add", clear_on_submit=True):
         text = st.text_area("Add classes, one per line", placeholder="cat\ndog", key="classes_text")
         if st.form_submit_button("Add") and text.strip():
-            errors.attempt(lambda: _tell(store.classes.add(read_class_list(text), annotator=annotator)))
+            errors.attempt(lambda: _remember_message(store.classes.add(read_class_list(text), annotator=annotator)))
     file = st.file_uploader(
         "Or upload a CSV with a column called name, class or label", type=["csv"], key="classes_file"
     )
@@ -96,13 +99,13 @@ def _add(pool: Pool, store: LabelStore, sheet: list[LabelClass], annotator: str)
         errors.attempt(
             lambda: (
                 wanted.extend(read_class_csv(decode_text(file.getvalue()))),
-                _tell(store.classes.add(wanted, annotator=annotator)),
+                _remember_message(store.classes.add(wanted, annotator=annotator)),
             )
         )
 
 
 def _merge_or_remove(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
-    names = {one.class_id: one.name for one in sheet}
+    names = {label_class.class_id: label_class.name for label_class in sheet}
     if len(sheet) > 1:
         st.markdown("**Merge**")
         source = st.selectbox("Class", list(names), format_func=names.get, key="classes_from")
@@ -118,15 +121,15 @@ def _merge_or_remove(store: LabelStore, sheet: list[LabelClass], annotator: str)
         errors.attempt(lambda: store.classes.remove(unwanted, annotator=annotator))
 
 
-def _tell(added: Added) -> None:
+def _remember_message(added: Added) -> None:
     """What to say after the rerun."""
     words = [f"Added {count(len(added.classes), 'class', 'classes')}."]
     if added.existing:
         words.append(f"Already there: {len(added.existing):,}.")
-    st.session_state["classes_said"] = " ".join([*words, *added.warnings])
+    st.session_state["classes_message"] = " ".join([*words, *added.warnings])
 
 
-def _said() -> None:
-    words = st.session_state.pop("classes_said", None)
+def _show_message() -> None:
+    words = st.session_state.pop("classes_message", None)
     if words:
         st.success(literal(words, 1000), icon=":material/check_circle:")

@@ -34,8 +34,8 @@ _remember = st.components.v2.component("studio_remember", html="<span></span>", 
 def remembered(name: str, value: str | None) -> str | None:
     """Keep ``value`` in the browser under ``name``; without one, what the browser kept from an earlier visit."""
     result = _remember(key=f"remember_{name}", data={"name": name, "value": value or ""}, on_value_change=ignore)
-    kept = result.value
-    return kept if isinstance(kept, str) and kept else None
+    text = result.value
+    return text if isinstance(text, str) and text else None
 
 
 def deck(project: Project, store: LabelStore, *, annotator: str, queue: str = "drawn") -> bool:
@@ -63,5 +63,5 @@ def _data(project: Project, store: LabelStore, annotator: str, queue: str) -> di
         "annotator": annotator,
         "queue": queue,
         "drawing": latest.drawing_id if latest else 0,
-        "classes": [one.to_json() for one in store.classes.all()],
+        "classes": [label_class.to_json() for label_class in store.classes.all()],
     }

@@ -26,7 +26,7 @@ WAYS = {
 def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -> bool:
     """The form of the first drawing, or of a larger one; True when something was drawn just now."""
     drawings = store.drawings.all()
-    earlier = max((one for one in drawings if one.uniform), key=len, default=None)
+    earlier = max((drawing for drawing in drawings if drawing.uniform), key=len, default=None)
     with st.container(border=True):
         left, right = st.columns([3, 2], gap="large")
         with left:
@@ -164,16 +164,18 @@ def _show_preview(expected: Preview, method: str) -> None:
 def drawings_table(store: LabelStore) -> None:
     rows = [
         {
-            "Drawing": one.drawing_id,
-            "Images": len(one),
-            "Share": f"{len(one) / one.n_groups:.1%}",
-            "How": WAYS.get(one.method, DRAW_METHODS.title(one.method) if one.method in DRAW_METHODS else one.method),
-            "Seed": one.seed,
-            "Overlap": f"{one.overlap:.0%}",
-            "Extends": one.extends,
-            "Unbiased estimates": "yes" if one.uniform else "no",
+            "Drawing": drawing.drawing_id,
+            "Images": len(drawing),
+            "Share": f"{len(drawing) / drawing.n_groups:.1%}",
+            "How": WAYS.get(
+                drawing.method, DRAW_METHODS.title(drawing.method) if drawing.method in DRAW_METHODS else drawing.method
+            ),
+            "Seed": drawing.seed,
+            "Overlap": f"{drawing.overlap:.0%}",
+            "Extends": drawing.extends,
+            "Unbiased estimates": "yes" if drawing.uniform else "no",
         }
-        for one in store.drawings.all()
+        for drawing in store.drawings.all()
     ]
     if rows:
         st.dataframe(pd.DataFrame(rows), hide_index=True)

@@ -24,13 +24,13 @@ DOING = {
 
 @st.fragment(run_every=EVERY_SECONDS)
 @errors.shown()
-def notice(project: Project, pool: Pool, *, key: str, told: bool = False) -> None:
+def notice(project: Project, pool: Pool, *, key: str, button_only: bool = False) -> None:
     """Nothing while all is up to date. Looks again by itself: the deck saves labels without the page.
 
-    ``told``: the page has said what is out of date, only the button is wanted.
+    ``button_only``: the page says itself what is out of date.
     """
-    found = jobs.list_jobs(project, refresh.KIND)
-    job = found[0] if found else None
+    refresh_jobs = jobs.list_jobs(project, refresh.KIND)
+    job = refresh_jobs[0] if refresh_jobs else None
     status = job.status() if job is not None else None
     if job is not None and status is not None and not status.is_over:
         st.session_state[f"{key}_watched"] = job.id
@@ -43,14 +43,16 @@ def notice(project: Project, pool: Pool, *, key: str, told: bool = False) -> Non
         return
     if job is not None:
         job_panel.ended(job, what="Bringing up to date")
-    with st.container(border=not told, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    with st.container(
+        border=not button_only, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+    ):
         first, rest = stale[0], stale[1:]
         words = f"**{literal(first.title)}** ({first.artifact.id}): {literal(first.reason)}."
         if rest:
-            words += f" Also affected: {', '.join(literal(one.title.lower()) for one in rest)}."
-        if not told:
+            words += f" Also affected: {', '.join(literal(result.title.lower()) for result in rest)}."
+        if not button_only:
             st.markdown(f":material/update: **Out of date.** {words}")
-        steps = [DOING[kind].lower() for kind in refresh.STEPS if kind in {one.artifact.kind for one in stale}]
+        steps = [DOING[kind].lower() for kind in refresh.STEPS if kind in {result.artifact.kind for result in stale}]
         asked = st.button(
             "Bring up to date",
             key=f"{key}_update",

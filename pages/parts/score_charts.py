@@ -147,11 +147,11 @@ def trajectory(story: ImageStory) -> go.Figure:
     return figure
 
 
-def kept_and_dropped(found: Preview, *, title: str) -> go.Figure:
+def kept_and_dropped(preview: Preview, *, title: str) -> go.Figure:
     """The pool's histogram, what is kept in colour; for Beta sampling its density as a line."""
-    centres, width = (found.edges[:-1] + found.edges[1:]) / 2, float(found.edges[1] - found.edges[0])
+    centres, width = (preview.edges[:-1] + preview.edges[1:]) / 2, float(preview.edges[1] - preview.edges[0])
     figure = go.Figure()
-    for name, counts, colour in (("kept", found.kept, accent()), ("dropped", found.dropped, grey())):
+    for name, counts, colour in (("kept", preview.kept, accent()), ("dropped", preview.dropped, grey())):
         figure.add_trace(
             go.Bar(
                 x=centres,
@@ -162,8 +162,8 @@ def kept_and_dropped(found: Preview, *, title: str) -> go.Figure:
                 hovertemplate="%{x:.3f}: %{y:,} " + name + "<extra></extra>",
             )
         )
-    if found.density is not None and found.score == "mean_prob":
-        figure.add_trace(_density_line(found.density))
+    if preview.density is not None and preview.score == "mean_prob":
+        figure.add_trace(_density_line(preview.density))
     figure = calm(figure, height=300)
     figure.update_layout(
         barmode="stack",

@@ -37,7 +37,7 @@ def items(
 ) -> list[components.Item]:
     """Pictures with their label and, where asked, a score: the view's own, or ``values`` (N,)."""
     labels = seen.labels
-    found = []
+    pictures = []
     for position in positions:
         image_id = show_id(seen.pool.ids[position])
         wrong = seen.right is not None and seen.right[position] == 0
@@ -46,7 +46,7 @@ def items(
         if score is not None:
             value = (seen.table[score] if values is None else values)[position]
             note = f"{SHORT.get(score) or score_title(score)} {value:.3f}"
-        found.append(
+        pictures.append(
             components.Item(
                 id=image_id,
                 src=urls.picture(project.name, image_id),
@@ -55,7 +55,7 @@ def items(
                 badge=badge or ("wrong" if wrong else ""),
             )
         )
-    return found
+    return pictures
 
 
 def row(

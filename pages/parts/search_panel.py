@@ -54,10 +54,10 @@ def draw(project: Project, scores: ScoreRun) -> None:
 
 def _at_hand(project: Project, scores: ScoreRun) -> dict[str, ScoreSource]:
     """The methods that can be searched, with what they choose by: these scores, or evidence that was made."""
-    known, made = {*scores.names, "mean_prob"}, evidence_at_hand(project)
+    available, stored = {*scores.names, "mean_prob"}, evidence_at_hand(project)
     own = [name for name in search.searchable_methods() if not has_own_evidence(name)]
-    found: dict[str, ScoreSource] = {name: scores for name in own if known.issuperset(needs_of(name))}
-    return found | {name: made[name] for name in search.searchable_methods() if name in made}
+    by_method: dict[str, ScoreSource] = {name: scores for name in own if available.issuperset(needs_of(name))}
+    return by_method | {name: stored[name] for name in search.searchable_methods() if name in stored}
 
 
 # --- starting ------------------------------------------------------------------------------------------------------
@@ -173,11 +173,11 @@ def _picture(table: pd.DataFrame, settings: SearchSettings, *, key: str) -> None
     """What is known so far: T, the curves, the trials."""
     tried = search.epochs_tried(table)
     if tried:
-        said = ", ".join(f"T {n_epochs}: {accuracy:.1%}" for n_epochs, accuracy in tried.items())
-        st.caption(f"T at ratio {search.EPOCHS_RATIO:g}: {said}.")
-    found = search.curves(table)
-    if found:
-        figure = search_charts.accuracy_over_values(found, knob=KNOBS[settings.knob])
+        epochs_text = ", ".join(f"T {n_epochs}: {accuracy:.1%}" for n_epochs, accuracy in tried.items())
+        st.caption(f"T at ratio {search.EPOCHS_RATIO:g}: {epochs_text}.")
+    curves = search.curves(table)
+    if curves:
+        figure = search_charts.accuracy_over_values(curves, knob=KNOBS[settings.knob])
         st.plotly_chart(figure, key=f"curves_{key}", config=QUIET)
         st.caption("Dashed: Random at the same ratio. The band is its standard deviation over seeds.")
     if len(table):
@@ -205,37 +205,38 @@ def _result(run: SearchRun) -> None:
         f"{count(facts['n_trials'], 'trial')} of {literal(settings.in_words)}, {facts['minutes']:.0f} min, "
         f"compared on {count(facts['n_compared'], 'held-out pseudo-label')}."
     )
-    if not any(one.verdict == "better" for one in run.best):
+    if not any(best.verdict == "better" for best in run.best):
         st.info(
             "Nothing beats Random beyond chance at any of these ratios. The best values found are the defaults "
             "all the same, but Random may do just as well. More seeds, the full schedule or a larger pool may "
             "tell them apart.",
             icon=":material/balance:",
         )
-    for one in run.best:
-        _best(run, one)
+    for best in run.best:
+        _best(run, best)
     _picture(run.trials(), settings, key=run.artifact.id)
 
 
-def _best(run: SearchRun, one: Best) -> None:
-    key = f"use_{run.artifact.id}_{one.pruning_ratio:g}"
+def _best(run: SearchRun, best: Best) -> None:
+    key = f"use_{run.artifact.id}_{best.pruning_ratio:g}"
     ratio, value, numbers, verdict, use = st.columns([1, 2, 5, 2.2, 1], vertical_alignment="center")
-    ratio.markdown(f"Ratio **{one.pruning_ratio:g}**")
-    value.markdown(f"**{literal(one.value_words)}**")
-    half = "" if one.difference_half is None else f" ± {100 * one.difference_half:.1f}"
+    ratio.markdown(f"Ratio **{best.pruning_ratio:g}**")
+    value.markdown(f"**{literal(best.value_words)}**")
+    half = "" if best.difference_half is None else f" ± {100 * best.difference_half:.1f}"
     numbers.markdown(
-        f"{one.mean:.1%} ± {100 * one.spread:.1f} :gray[Random {one.random_mean:.1%} ± {100 * one.random_spread:.1f}, "
-        f"difference {100 * one.difference:+.1f}{half} points]",
+        f"{best.mean:.1%} ± {100 * best.spread:.1f} "
+        f":gray[Random {best.random_mean:.1%} ± {100 * best.random_spread:.1f}, "
+        f"difference {100 * best.difference:+.1f}{half} points]",
         help="Accuracies with their standard deviation over the seeds; the difference with half its 95% interval, "
         "which allows for having picked the best of all values.",
     )
-    verdict.markdown(VERDICTS[one.verdict], help=one.sentence)
+    verdict.markdown(VERDICTS[best.verdict], help=best.sentence)
     used = use.button(
         "Use",
         key=key,
         icon=":material/north_east:",
         on_click=_use,
-        args=(run.settings.method, one.pruning_ratio),
+        args=(run.settings.method, best.pruning_ratio),
         help="Use this method, ratio and value above.",
     )
     if used:

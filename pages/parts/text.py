@@ -14,9 +14,9 @@ def literal(text: str, limit: int = 120) -> str:
     return SPECIAL.sub(r"\\\1", shown(text, limit))
 
 
-def count(number: int, one: str, many: str | None = None) -> str:
+def count(number: int, singular: str, plural: str | None = None) -> str:
     """``count(1, "image")`` is "1 image", ``count(6000, "image")`` "6,000 images"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def duration(seconds: float | None) -> str:

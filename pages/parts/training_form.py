@@ -164,11 +164,14 @@ def advanced(usual: SSLSettings, algorithm: str, preset: str, here: Machine) -> 
             st.markdown(f"**{title}**")
             with st.grid(5, min_column_width=165):
                 if title == settings_help.UNLABELED_GROUP:
-                    for one in own.values():
-                        options[one.name] = field(one, getattr(chosen, one.name), f"{key}_own_{one.name}")
-                for one in sorted(members, key=lambda one: one.kind is bool):  # switches last: they are lower
-                    nets = tuple(net.name for net in here.nets) if one.name == "net" else one.choices
-                    values[one.name] = field(one, getattr(usual, one.name), f"{key}_{one.name}", nets)
+                    for setting in own.values():
+                        options[setting.name] = field(
+                            setting, getattr(chosen, setting.name), f"{key}_own_{setting.name}"
+                        )
+                switches_last = sorted(members, key=lambda setting: setting.kind is bool)  # they are lower
+                for setting in switches_last:
+                    nets = tuple(net.name for net in here.nets) if setting.name == "net" else setting.choices
+                    values[setting.name] = field(setting, getattr(usual, setting.name), f"{key}_{setting.name}", nets)
         changed = [settings_help.title_of(name) for name, value in values.items() if value != getattr(usual, name)] + [
             settings_help.title_of(name) for name, value in options.items() if value != getattr(chosen, name)
         ]
@@ -177,21 +180,23 @@ def advanced(usual: SSLSettings, algorithm: str, preset: str, here: Machine) -> 
     return values, options
 
 
-def field(one: SettingHelp, value: Any, key: str, names: tuple[str, ...] | None = None) -> Any:
+def field(setting: SettingHelp, value: Any, key: str, names: tuple[str, ...] | None = None) -> Any:
     """A widget that fits the setting."""
-    names = one.choices if names is None else names
+    names = setting.choices if names is None else names
     with st.container():
-        if one.kind is bool:
-            return st.toggle(one.title, value=value, help=one.about, key=key)
+        if setting.kind is bool:
+            return st.toggle(setting.title, value=value, help=setting.about, key=key)
         if names:
-            known = names if value in names else (value, *names)
-            return st.selectbox(one.title, known, index=known.index(value), help=one.about, key=key)
-        if one.kind is str:
-            return st.text_input(one.title, value, help=one.about, key=key)
-        if one.kind is int:
-            return int(st.number_input(one.title, value=int(value), step=1, min_value=0, help=one.about, key=key))
+            offered = names if value in names else (value, *names)
+            return st.selectbox(setting.title, offered, index=offered.index(value), help=setting.about, key=key)
+        if setting.kind is str:
+            return st.text_input(setting.title, value, help=setting.about, key=key)
+        if setting.kind is int:
+            return int(
+                st.number_input(setting.title, value=int(value), step=1, min_value=0, help=setting.about, key=key)
+            )
         return float(
             st.number_input(
-                one.title, value=float(value), step=0.01, min_value=0.0, format="%g", help=one.about, key=key
+                setting.title, value=float(value), step=0.01, min_value=0.0, format="%g", help=setting.about, key=key
             )
         )

@@ -59,11 +59,11 @@ def table(runs: Sequence[Run]) -> None:
 def unique(titles: Sequence[str]) -> list[str]:
     """Two settings may have one title (an algorithm's own momentum): the later one says so."""
     seen: set[str] = set()
-    found = []
+    distinct = []
     for title in titles:
-        found.append(f"{title} (algorithm)" if title in seen else title)
+        distinct.append(f"{title} (algorithm)" if title in seen else title)
         seen.add(title)
-    return found
+    return distinct
 
 
 def heading(run: Run) -> str:

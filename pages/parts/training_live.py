@@ -30,8 +30,8 @@ def _watch(job: Job, class_names: tuple[str, ...]) -> None:
         job_panel.head(job, status)
         job_panel.progress(status, _sentence(status))
         numbers(status)
-        found = training.curves(job.progress())
-        draw(found, class_names, key=job.id)
+        curves = training.curves(job.progress())
+        draw(curves, class_names, key=job.id)
 
 
 def _sentence(status: JobStatus) -> str:
@@ -71,35 +71,35 @@ def numbers(status: JobStatus) -> None:
         st.metric("Images/s", f"{speed:,.0f}" if speed is not None else "–")
 
 
-def draw(found: Curves, class_names: tuple[str, ...], *, key: str) -> None:
+def draw(curves: Curves, class_names: tuple[str, ...], *, key: str) -> None:
     """The curves; nothing before the first point."""
-    if found.is_empty:
+    if curves.is_empty:
         return
     left, right = st.columns(2)
     with left:
         st.markdown("**Loss**")
-        st.plotly_chart(charts.loss_curve(found), key=f"loss_{key}", config=charts.QUIET)
+        st.plotly_chart(charts.loss_curve(curves), key=f"loss_{key}", config=charts.QUIET)
     with right:
         st.markdown("**Accuracy**")
-        if any(found.checks.values()):
-            st.plotly_chart(charts.accuracy_curve(found), key=f"accuracy_{key}", config=charts.QUIET)
+        if any(curves.checks.values()):
+            st.plotly_chart(charts.accuracy_curve(curves), key=f"accuracy_{key}", config=charts.QUIET)
         else:
             st.caption("Measured after every epoch on the held-out labels.")
-    learning(found, class_names, key)
+    learning(curves, class_names, key)
 
 
-def learning(found: Curves, class_names: tuple[str, ...], key: str) -> None:
+def learning(curves: Curves, class_names: tuple[str, ...], key: str) -> None:
     """How the model learns from unlabeled images, and the learning rate."""
     left, right = st.columns(2)
     with left:
-        if found.lines["mask_share"]:
+        if curves.lines["mask_share"]:
             st.markdown("**Mask share**", help=MASK_SHARE)
             st.plotly_chart(
-                charts.single_curve(found.lines["mask_share"], share=True), key=f"mask_{key}", config=charts.QUIET
+                charts.single_curve(curves.lines["mask_share"], share=True), key=f"mask_{key}", config=charts.QUIET
             )
         st.markdown("**Learning rate**")
-        st.plotly_chart(charts.single_curve(found.lines["lr"]), key=f"lr_{key}", config=charts.QUIET)
-    counts = found.class_counts[-1][1] if found.class_counts else []
+        st.plotly_chart(charts.single_curve(curves.lines["lr"]), key=f"lr_{key}", config=charts.QUIET)
+    counts = curves.class_counts[-1][1] if curves.class_counts else []
     if any(counts) and len(counts) == len(class_names):
         with right:
             st.markdown(

@@ -78,27 +78,27 @@ def _failed(project: Project, job: Job, settings: TrainSettings, data: TrainingD
         st.rerun()
 
 
-def _show(found: preflight.Estimate, trial: preflight.Trial, here: Machine, project: Project) -> None:
+def _show(estimate: preflight.Estimate, trial: preflight.Trial, here: Machine, project: Project) -> None:
     with st.container(horizontal=True, gap="medium"):
-        st.metric("Takes about", duration(found.seconds))
-        st.metric("Memory", rounded(found.ram_bytes))
-        if found.vram_bytes:
-            st.metric("GPU memory", rounded(found.vram_bytes))
+        st.metric("Takes about", duration(estimate.seconds))
+        st.metric("Memory", rounded(estimate.ram_bytes))
+        if estimate.vram_bytes:
+            st.metric("GPU memory", rounded(estimate.vram_bytes))
         st.metric(
-            "Disk", rounded(found.disk_bytes), help="Two checkpoints and the features; a finished run keeps less."
+            "Disk", rounded(estimate.disk_bytes), help="Two checkpoints and the features; a finished run keeps less."
         )
-    models = f"{found.n_rounds} models, " if found.n_rounds > 1 else ""
+    models = f"{estimate.n_rounds} models, " if estimate.n_rounds > 1 else ""
     st.caption(
-        f"{models}{count(found.n_steps, 'step')} at {found.images_per_s:,.0f} images/s; "
+        f"{models}{count(estimate.n_steps, 'step')} at {estimate.images_per_s:,.0f} images/s; "
         f"{trial.n_weights / 1e6:.1f} million weights, {trial.precision}. "
         f"Measured over {count(trial.n_steps, 'step')}."
     )
     free, available = shutil.disk_usage(project.folder).free, psutil.virtual_memory().available
-    if found.disk_bytes > free:
+    if estimate.disk_bytes > free:
         st.warning(f"Only {size(free)} of disk space is free.", icon=":material/hard_drive:")
-    if found.ram_bytes > available:
+    if estimate.ram_bytes > available:
         st.warning(f"Only {size(available)} of memory is free now.", icon=":material/memory:")
-    if found.seconds > LONG_SECONDS:
+    if estimate.seconds > LONG_SECONDS:
         st.warning(
             f"This will take long. The preset {here.recommended_preset} suits this machine; a smaller network, "
             f"fewer epochs or fewer unlabeled images per step also help.",
