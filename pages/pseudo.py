@@ -231,7 +231,7 @@ def frequent_confusions(names: tuple[str, ...], table: np.ndarray) -> tuple[int,
 
 def reviewing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, others: list[PseudoRun]) -> None:
     """Doubtful images first: one by one with the model's answer as the suggestion, or as a gallery."""
-    signals = review_queue.kept_signals(project, run, others)
+    signals = review_queue.cached_signals(project, run, others)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         way = st.segmented_control(
             "View", ["One by one", "Gallery"], default="One by one", required=True, key="review_way"

@@ -103,8 +103,8 @@ def learning(curves: Curves, class_names: tuple[str, ...], key: str) -> None:
     if any(counts) and len(counts) == len(class_names):
         with right:
             st.markdown(
-                "**Pseudo-labels so far**",
-                help="Unlabeled images on which the model was confident in the last epoch, by predicted class. "
+                "**Pseudo-labels in the last epoch**",
+                help="Unlabeled images on which the model was confident, by predicted class. "
                 "An image counts each time it was seen.",
             )
             st.plotly_chart(charts.class_bars(dict(zip(class_names, counts))), key=f"counts_{key}", config=charts.QUIET)
