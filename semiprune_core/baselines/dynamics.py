@@ -104,7 +104,7 @@ def dynamics_on(
         whole.mean, whole.std = seen.mean, seen.std
         features = np.empty((len(pool), result.net.n_features), dtype=np.float16)
         predict(result.net, whole, features_out=features)
-        check_finite(features, f"The training diverged: lower lr of training, which is {training.lr:g}.")
+        check_finite(features, f"The training diverged: lower the lr of training (now {training.lr:g}).")
         with project.draft("evidence", settings=identity, inputs=inputs, seed=request.seed) as draft:
             write_trajectory(draft, folder / "trajectory", result.history)
             np.save(draft.path("places.npy"), places, allow_pickle=False)

@@ -270,7 +270,7 @@ def self_features(request: EvidenceRequest, settings: SelfClusterSettings) -> Ev
             device=request.device,
             folder=folder,
         )
-        check_finite(values, "The encoder's training diverged: lower lr of swav.")
+        check_finite(values, "The encoder's training diverged: lower the lr of swav.")
     with project.draft("evidence", settings=identity, inputs=inputs, seed=request.seed) as draft:
         np.save(draft.path("features.npy"), values, allow_pickle=False)
         draft.device = request.device

@@ -143,7 +143,7 @@ def train_encoder(
         save_every=per_epoch,
         progress=progress,
         stage="encoder",
-        way_out=f"Lower lr of swav, which is {settings.lr:g}.",
+        way_out=f"Lower the lr of swav (now {settings.lr:g}).",
     )
     some = np.unique(np.linspace(0, n - 1, min(n, SETTLE)).astype(np.int64))
     settle_norms(net, images, some)

@@ -180,7 +180,7 @@ def cluster(
         save_every=10 * per_epoch,
         progress=progress,
         stage="clustering",
-        way_out=f"Lower lr of heads, which is {settings.lr:g}, or choose other features.",
+        way_out=f"Lower the lr of heads (now {settings.lr:g}), or choose other features.",
     )
     losses = (averages.losses / averages.weight).cpu().numpy()
     best = int(losses.argmin())

@@ -55,7 +55,7 @@ def _csv(table: pd.DataFrame) -> str:
 # --- plain text ----------------------------------------------------------------------------------------------------
 
 TEXT_NOTE = (
-    "Difference from Random in percentage points, paired by seed, ± half its 95% interval. Minutes of one training."
+    "Difference from Random in percentage points, paired by seed, ± half its 95% interval. Minutes are per training."
 )
 
 

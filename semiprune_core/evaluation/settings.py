@@ -5,7 +5,7 @@ only if asked. They are tested on the test split; where the pool came without on
 is held out of every coreset instead. For one seed and ratio all methods start from the same weights and take equal
 places of their coreset into each batch, so that their differences are paired.
 
-The training itself is in ``learning.evaluate_job``; nothing here loads torch.
+The training itself is in ``evaluation.job``; nothing here loads torch.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _truth(
     if wanted is not None:
         n = int((complete[wanted] < 0).sum())
         raise MissingStepError(
-            f"{n:,} of {len(pool):,} images have no {wanted} label. Choose other labels to train on."
+            f"{n:,} of {len(pool):,} images have no {wanted} label. Choose other labels to train with."
         )
     raise MissingStepError(
         "Coresets are trained with true labels, but neither reference labels nor human labels cover every image. "
@@ -299,7 +299,7 @@ def check_left(n_images: int, ratios: Iterable[float], n_classes: int, remedy: s
 
 def _check_room(project: Project, settings: EvaluationSettings, data: EvaluationData) -> None:
     n_left = len(data.chosen_from)
-    check_left(n_left, settings.ratios, len(data.class_names), "Evaluate smaller ratios.")
+    check_left(n_left, settings.ratios, len(data.class_names), "Choose smaller ratios.")
     if settings.same_annotation_budget and settings.ratios:
         human = np.asarray(latest_pseudo(project).labels().human_mask)
         n_human, highest = int(human[data.chosen_from].sum()), max(settings.ratios)

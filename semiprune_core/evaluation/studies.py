@@ -4,7 +4,7 @@
 labeled. *Pool size*: does a larger pool help? Nested random parts of the pool stand for smaller pools, and the same
 share of each is labeled. Everything after that is done as a project would do it: semi-supervised training, a dynamics
 run on its pseudo-labels, scores, coresets, a net trained on each coreset with the true labels, and a test. Random and
-the full data need no labels, so the label-budget study trains them once. The work itself is in ``learning.study_job``,
+the full data need no labels, so the label-budget study trains them once. The work itself is in ``study_job``,
 what it found in ``study_view``; nothing here loads torch.
 """
 
@@ -299,9 +299,9 @@ def submit_study(
     data = evaluation_data(project, settings.truth)  # pseudo-labels will not do: they are what is studied
     axis, n = settings.axis, len(settings.shares)
     fewest = min(share.n_images for share in settings.plan(len(data.chosen_from)))
-    remedy = "Study smaller ratios."
+    remedy = "Choose smaller ratios."
     if axis is POOL_SIZE:
-        remedy = f"The smallest part has {fewest:,} images: study smaller ratios, or larger parts of the pool."
+        remedy = f"The smallest part has {fewest:,} images: choose smaller ratios, or larger parts of the pool."
     check_left(fewest, settings.ratios, len(data.class_names), remedy)
     keep_snapshot(project, snapshot)
     return jobs.submit(

@@ -122,7 +122,7 @@ class SearchSettings(Settings):
     def in_words(self) -> str:
         """How trials are trained, for people."""
         training = self.supervised()
-        kind = "cheap search: half of the usual schedule" if self.cheap else "full schedule"
+        kind = "cheap search: half the usual schedule" if self.cheap else "full schedule"
         return f"{training.epochs_at(self.ratios)} epochs of {training.net} each ({kind})"
 
 

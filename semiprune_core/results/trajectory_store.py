@@ -75,7 +75,7 @@ class TrajectoryWriter:
     ) -> None:
         """Add the next epoch: (N,) arrays in pool order. When this returns, the epoch is on the disk."""
         if self.epochs_done >= self.n_epochs:
-            raise InvalidDataError(f"This trajectory is complete: it has its {self.n_epochs} epochs.")
+            raise InvalidDataError(f"This trajectory is complete: it has all {self.n_epochs} epochs.")
         epoch = self.epochs_done + 1
         rows = {"target_prob": target_prob, "margin": margin, "correct": correct, "el2n": el2n}
         checked = {name: self._checked(name, row, COLUMNS[name], epoch) for name, row in rows.items()}

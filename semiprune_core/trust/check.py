@@ -122,7 +122,7 @@ def _classes(report: Report) -> list[Reason]:
         reasons.append(Reason("amber", f"{_named(thin)} has fewer than {FEW_LABELS} human labels. Label more of it."))
     odd = {word: [row.name for row in report.classes if row.verdict == word] for word in ("too many", "too few")}
     reasons += [
-        Reason("amber", f"{_named(names)} got {word} images, more than chance explains.")
+        Reason("amber", f"{_named(names)} got {word} images, beyond what chance explains.")
         for word, names in odd.items()
         if names
     ]

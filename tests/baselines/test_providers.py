@@ -198,7 +198,7 @@ def test_features_that_are_not_finite_are_never_kept(method, module, maker, proj
         return out
 
     monkeypatch.setattr(module, maker, broken)
-    with pytest.raises(InvalidDataError, match=r"not finite.*diverged: lower lr of"):
+    with pytest.raises(InvalidDataError, match=r"not finite.*diverged: lower the lr of"):
         stored_evidence(method, request(project))
     assert not project.artifacts("evidence")
 
@@ -206,7 +206,7 @@ def test_features_that_are_not_finite_are_never_kept(method, module, maker, proj
 def test_an_encoder_that_diverges_says_what_to_lower_and_leaves_nothing(project, tmp_path):
     settings = {**QUICK, "swav": {**QUICK["swav"], "epochs": 3, "lr": 1e20}}
     for _ in range(2):  # it is not found the next time either
-        with pytest.raises(SemiPruneError, match="Lower lr of swav"):
+        with pytest.raises(SemiPruneError, match="Lower the lr of swav"):
             stored_evidence(
                 "elfs_self", EvidenceRequest(project, Collected(), settings=settings, folder=tmp_path / "work")
             )

@@ -101,7 +101,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
 def test_a_run_that_diverges_is_refused_and_not_given_as_features():
     images, _ = streaks(64)
     with pytest.raises(
-        SemiPruneError, match=r"diverged: its loss is nan at step \d of 4\. Lower lr of swav, which is 1e\+20"
+        SemiPruneError, match=r"diverged: its loss is nan at step \d of 4\. Lower the lr of swav \(now 1e\+20\)"
     ):
         train_encoder(images, settings=SMALL.replace(epochs=2, lr=1e20), seed=0, progress=Collected())
 

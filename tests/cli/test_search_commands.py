@@ -248,7 +248,7 @@ def test_a_pool_size_study_is_told_as_the_page_tells_it(scored, capsys, run, sho
         (("--study", "pool-size", "--labeled", "0"), "labeled must be"),
         (("--study", "pool-size", "--order", "as_given"), "size by size"),
         (("--study", "pool-size", "--evidence", "encoder=pixels"), "leave --evidence out"),
-        (("--study", "pool-size", "--ratios", "0.99"), "study smaller ratios, or larger parts"),
+        (("--study", "pool-size", "--ratios", "0.99"), "choose smaller ratios, or larger parts"),
         (("--methods", ""), "--methods names none"),
     ],
 )

@@ -33,7 +33,7 @@ def said(app):
 
 def test_the_form_counts_trials_and_starts_a_search(project):
     app = opened("select", project)
-    assert "84 trials, 21 to 45 epochs of compact each (cheap search: half of the usual schedule)" in said(app)
+    assert "84 trials, 21 to 45 epochs of compact each (cheap search: half the usual schedule)" in said(app)
     assert "Not searched at this ratio." in said(app)
     app.multiselect(key="search_ratios").set_value([0.5]).run()
     app.number_input(key="search_seeds").set_value(1).run()
