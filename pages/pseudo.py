@@ -338,7 +338,7 @@ def main() -> None:
         if subsets:
             chosen = st.selectbox("Images", ["All images", *subsets], key="pseudo_subset", width=240)
             subset = None if chosen == "All images" else chosen
-    pool = quality_report.on_run(whole, run)
+    pool = quality_report.pool_of_run(whole, run)
     others = [other for other in runs if other.artifact.id != run.artifact.id]
     out_of_date.notice(project, whole, key="pseudo")
     view = st.segmented_control(

@@ -33,7 +33,7 @@ from semiprune_core.project.workspace import Project
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
 from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.results.score_source import has_own_evidence
-from semiprune_core.results.search import Best
+from semiprune_core.results.search import BestValue
 from semiprune_core.scores import SCORES
 from semiprune_core.selection import AIMS, SELECTORS, Defaults, has_aims
 from semiprune_core.steps import BY_KEY
@@ -112,7 +112,7 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
     return CoresetRequest(**values)
 
 
-def _starting(seen: ScoreView, kept: EvidenceRun | None, values: dict[str, Any], best: Best | None) -> Defaults:
+def _starting(seen: ScoreView, kept: EvidenceRun | None, values: dict[str, Any], best: BestValue | None) -> Defaults:
     basis = dataclasses.replace(seen.basis, aim=values.get("aim", AIMS[0]))
     return starting_knobs(values["method"], values["pruning_ratio"], kept.basis(basis) if kept else basis, best)
 

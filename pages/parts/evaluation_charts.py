@@ -7,7 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from pages.parts.charts import calm, faint, is_dark, literal_label, text_colour
-from semiprune_core.evaluation.plot import Look, Point, colours_of, shown_first, side_by_side, symbols_of
+from semiprune_core.evaluation.plot import PlotStyle, Point, colours_of, shown_first, side_by_side, symbols_of
 from semiprune_core.evaluation.view import RANDOM, Cell, EvaluationView, percent, seeds
 
 FAVOURITES = ("semi_aum_cutoff", "semi_dual_beta")
@@ -24,7 +24,7 @@ def config(name: str) -> dict[str, Any]:
     }
 
 
-def line_plot(view: EvaluationView, look: Look) -> go.Figure:
+def line_plot(view: EvaluationView, look: PlotStyle) -> go.Figure:
     """Every method as a line with its band; of many, some wait in the legend. Random is grey and dashed, a line across
     is the full data, or Random where differences to it are shown."""
     dark = is_dark()

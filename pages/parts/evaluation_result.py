@@ -11,7 +11,7 @@ from pages.parts import evaluation_charts
 from pages.parts.text import count, duration, literal
 from semiprune_core.evaluation.files import html_table, latex_table, summary_csv, table_caption, trials_csv
 from semiprune_core.evaluation.paper import PaperNumbers, paper_numbers
-from semiprune_core.evaluation.plot import CROWD, Look, svg_plot
+from semiprune_core.evaluation.plot import CROWD, PlotStyle, svg_plot
 from semiprune_core.evaluation.runs import TESTS, TRUTHS, Evaluation
 from semiprune_core.evaluation.view import RANDOM, EvaluationView, percent
 from semiprune_core.project.workspace import Project
@@ -98,7 +98,7 @@ def sentence(view: EvaluationView, *, key: str) -> None:
         words.caption(literal(" ".join(filter(None, notes)), 1000))
 
 
-def plot(view: EvaluationView, name: str, *, first: str = "accuracy", key: str) -> Look:
+def plot(view: EvaluationView, name: str, *, first: str = "accuracy", key: str) -> PlotStyle:
     """The chart, and what it shows; ``first`` until something else is chosen."""
     several = any(cell.n > 1 for cell in view.cells.values())
     compared = any(cell.difference is not None for cell in view.cells.values())
@@ -117,7 +117,7 @@ def plot(view: EvaluationView, name: str, *, first: str = "accuracy", key: str) 
             band = st.segmented_control(
                 "Band", list(BANDS), default="sd", format_func=BANDS.__getitem__, required=True, key=f"{key}_band"
             )
-    look = Look(str(content), "interval" if several and content == "difference" else str(band))
+    look = PlotStyle(str(content), "interval" if several and content == "difference" else str(band))
     st.plotly_chart(
         evaluation_charts.line_plot(view, look),
         key=f"{key}_plot",
@@ -125,7 +125,7 @@ def plot(view: EvaluationView, name: str, *, first: str = "accuracy", key: str) 
         alt=view.sentence(),
     )
     notes = []
-    if look == Look("difference", "interval"):
+    if look == PlotStyle("difference", "interval"):
         notes.append("Bars are the 95% intervals of the paired differences.")
     if len([method for method in view.methods if view.row(method)]) > CROWD:
         notes.append("Click a name in the legend to show or hide its line.")
@@ -201,7 +201,7 @@ def downloads(
     trials: pd.DataFrame,
     paper: PaperNumbers | None,
     *,
-    look: Look,
+    look: PlotStyle,
     key: str,
 ) -> None:
     beside = paper.by_cell if paper is not None and st.session_state.get(f"{key}_paper") else None

@@ -17,7 +17,7 @@ from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.project.workspace import Project
 from semiprune_core.results import ScoreRun
 from semiprune_core.results.score_source import ScoreSource, has_own_evidence
-from semiprune_core.results.search import Best, SearchRun, SearchSettings
+from semiprune_core.results.search import BestValue, SearchRun, SearchSettings
 from semiprune_core.selection.defaults import PAPER_RATIOS
 
 EVERY = 1.5
@@ -217,7 +217,7 @@ def _result(run: SearchRun) -> None:
     _picture(run.trials(), settings, key=run.artifact.id)
 
 
-def _best(run: SearchRun, best: Best) -> None:
+def _best(run: SearchRun, best: BestValue) -> None:
     key = f"use_{run.artifact.id}_{best.pruning_ratio:g}"
     ratio, value, numbers, verdict, use = st.columns([1, 2, 5, 2.2, 1], vertical_alignment="center")
     ratio.markdown(f"Ratio **{best.pruning_ratio:g}**")

@@ -36,7 +36,7 @@ def draw(
     with st.container(border=True):
         st.markdown("**Pre-flight**")
         try:
-            place = machine.places(device)
+            place = machine.devices_for(device)
             key = preflight.trial_key(settings, place, project.pool().hash, len(data.per_class))
             job = preflight.find_trial(project, key)
             if job is None and idle:

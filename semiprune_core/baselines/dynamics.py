@@ -43,7 +43,7 @@ def training_of(project: Project, changes: Mapping[str, Any]) -> SupervisedSetti
 
 
 @dataclass(frozen=True)
-class Stage:
+class StageProgress:
     """A progress that says which step of several this is."""
 
     whole: Progress
@@ -95,7 +95,7 @@ def dynamics_on(
             n_classes=n_classes,
             settings=training,
             seed=request.seed,
-            progress=Stage(request.progress, "training"),
+            progress=StageProgress(request.progress, "training"),
             device=device,
             folder=folder / "checkpoints",
             record=TrajectoryWriter(folder / "trajectory", training.epochs, len(places)),

@@ -11,7 +11,7 @@ from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project
 from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.results.score_source import ScoreSource, score_source_for
-from semiprune_core.results.search import KIND, Best, SearchRun, searched_knob
+from semiprune_core.results.search import KIND, BestValue, SearchRun, searched_knob
 from semiprune_core.scores import SCORES
 from semiprune_core.selection import Basis, Defaults, default_knobs
 
@@ -48,7 +48,7 @@ def _relevant(method: str, score_settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: score_settings[name] for name in sorted(fields - {"dual_epochs"})}
 
 
-def searched(project: Project, method: str, ratio: float, source: ScoreSource | None = None) -> Best | None:
+def searched(project: Project, method: str, ratio: float, source: ScoreSource | None = None) -> BestValue | None:
     """What the newest search found for ``method`` at this ratio, or near it; None where none did.
 
     ``source`` is what it is to choose by, where that is not what the project has now.
@@ -70,13 +70,13 @@ def searched_knobs(
     return None if best is None else knobs_at(best, ratio)
 
 
-def knobs_at(best: Best, ratio: float) -> dict[str, Any]:
+def knobs_at(best: BestValue, ratio: float) -> dict[str, Any]:
     """What a search found, used at ``ratio``: no cutoff is larger than it."""
     knobs = best.knobs
     return {**knobs, "cutoff": min(knobs["cutoff"], ratio)} if "cutoff" in knobs else knobs
 
 
-def starting_knobs(method: str, ratio: float, basis: Basis, best: Best | None) -> Defaults:
+def starting_knobs(method: str, ratio: float, basis: Basis, best: BestValue | None) -> Defaults:
     """Where to start with ``method`` at this ratio, and why: what a search found (:func:`searched`), else the default
     for such a pool."""
     if best is None:

@@ -57,7 +57,7 @@ def submit_dynamics(
         project,
         "dynamics",
         settings.to_json(),
-        device=machine.places(device, nproc),
+        device=machine.devices_for(device, nproc),
         pins={"pseudo": pseudo.hash, "pool": project.pool().hash},
         nproc=nproc,
         immediate=immediate,

@@ -66,7 +66,7 @@ def packaged_encoder() -> str | None:
 
 
 @dataclass(frozen=True)
-class Named:
+class EncoderName:
     """What an encoder's name and file mean: ``model`` of ``library``, ``weights`` as a file or None, and their hash."""
 
     library: str
@@ -75,7 +75,7 @@ class Named:
     weights_hash: str
 
 
-def named_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Named:
+def named_encoder(name: str, weights: str = "", *, guard: PathGuard) -> EncoderName:
     """``torchvision:resnet18``, ``timm:...``, a name of ``USUAL`` or ``efficientnet_lite0``; nothing is loaded yet.
 
     ``weights`` is a safetensors file; "" takes those that belong to the name.
@@ -89,7 +89,7 @@ def named_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Named:
             f"{', '.join((*USUAL, PACKAGED))}; got '{shown(name)}'."
         )
     if not weights:
-        return Named(library, model, None, files.sha256_json({"library": library, "model": model}))
+        return EncoderName(library, model, None, files.sha256_json({"library": library, "model": model}))
     path = guard.resolve(weights)
     if path.suffix != ".safetensors":
         raise SourceError(
@@ -99,7 +99,7 @@ def named_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Named:
         )
     if not path.is_file():
         raise SourceError(f"There is no file {path}. Check the path of the weights.", code="FILE_MISSING")
-    return Named(library, model, path, files.sha256_file(path))
+    return EncoderName(library, model, path, files.sha256_file(path))
 
 
 def own_side(name: str) -> int:

@@ -83,7 +83,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Look:
+class PlotStyle:
     """What a plot shows: ``accuracy`` in percent or the ``difference`` to Random in points, and which band around it.
 
     Bands are the standard deviation (``sd``), the 95% ``interval`` or ``none``. Differences are paired and have their
@@ -124,7 +124,7 @@ class Look:
         return [point for part in _with_band(row) if self.has_whiskers or len(part) == 1 for point in part]
 
 
-ACCURACY = Look()
+ACCURACY = PlotStyle()
 
 
 def _with_band(row: Sequence[Point]) -> list[list[Point]]:
@@ -139,7 +139,7 @@ def side_by_side(rows: Mapping[str, Sequence[Point]], ratios: Sequence[float]) -
     return {method: [point._replace(at=point.at + shifts[method]) for point in row] for method, row in rows.items()}
 
 
-def svg_plot(view: EvaluationView, look: Look = ACCURACY, *, title: str = "", inline: bool = False) -> str:
+def svg_plot(view: EvaluationView, look: PlotStyle = ACCURACY, *, title: str = "", inline: bool = False) -> str:
     """The view against pruning ratio with bands; white background, ready for a paper. The same view, the same bytes.
 
     ``inline`` is for the inside of an HTML page, where the picture is as wide as its place.

@@ -265,7 +265,7 @@ def submit_evaluation(
         KIND,
         settings.replace(truth=data.truth).to_json(),
         title=f"Evaluate {n_methods} method{'s' if n_methods != 1 else ''}",
-        device=machine.places(device),
+        device=machine.devices_for(device),
         pins=pins,
         immediate=immediate,
     )

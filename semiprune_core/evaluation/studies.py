@@ -309,7 +309,7 @@ def submit_study(
         axis.kind,
         settings.replace(truth=data.truth).to_json(),
         title=f"{axis.title}, {n} {axis.column}{'s' if n != 1 else ''}",
-        device=machine.places(device),
+        device=machine.devices_for(device),
         pins={"pool": project.pool().hash, "labels": snapshot.hash},
         immediate=immediate,
     )

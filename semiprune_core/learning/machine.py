@@ -78,7 +78,7 @@ def look() -> Machine:
     return Machine(devices=devices, nets=tuple(NetFacts(**values) for values in report.pop("nets")), **report)
 
 
-def places(device: str, nproc: int = 1) -> str:
+def devices_for(device: str, nproc: int = 1) -> str:
     """The devices a run occupies, as jobs write them: ``auto`` is the best one, several GPUs are counted from 0."""
     if device == "cpu":
         return device

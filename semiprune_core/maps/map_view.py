@@ -25,7 +25,7 @@ from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, FloatArray, IntArray
 from semiprune_core.results import PseudoRun
 from semiprune_core.scores import SCORES
-from semiprune_core.trust.quality_report import on_run, renamed, rightness
+from semiprune_core.trust.quality_report import match_classes, pool_of_run, rightness
 
 NONE = 65_535
 """The code of "unknown"."""
@@ -138,9 +138,9 @@ def _read(project: Project, pool: Pool, seq: int, kinds: dict[str, str]) -> Colu
     human, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
     if "pseudo" in kinds:
         run = PseudoRun(project.artifact(kinds["pseudo"]))
-        on_run(pool, run)
+        pool_of_run(pool, run)
         labels, names = run.labels(), run.class_names
-        now = renamed(human, snapshot.class_names, names)[: len(labels)]
+        now = match_classes(human, snapshot.class_names, names)[: len(labels)]
         current = np.where(now >= 0, now, labels.labels)
         found.append(_class("pseudo", "Pseudo-label", _padded(current, n), names))
         found.append(_number("confidence", "Confidence", _padded(np.asarray(run.confidence()), n)))

@@ -127,7 +127,7 @@ class SearchSettings(Settings):
 
 
 @dataclass(frozen=True)
-class Best:
+class BestValue:
     """The best value at one ratio, and how it compares with Random; accuracies in [0, 1] on held-out pseudo-labels.
 
     ``spread`` and ``random_spread`` are standard deviations over the seeds, 0 for one. ``difference`` is the mean over
@@ -180,7 +180,7 @@ class Best:
         )
 
 
-def best_values(table: pd.DataFrame, n_epochs: int | None) -> list[Best]:
+def best_values(table: pd.DataFrame, n_epochs: int | None) -> list[BestValue]:
     """The best value of every ratio in a complete ``table``, ratios rising; of equal means the smaller value.
 
     Where T was sought its trials count among the values that were tried.
@@ -199,7 +199,7 @@ def best_values(table: pd.DataFrame, n_epochs: int | None) -> list[Best]:
         n_test = int(rows["n_test"].iloc[0])
         half = _half_of_best(tried.to_numpy(), by_random.to_numpy(), resolution=1 / n_test)
         best.append(
-            Best(
+            BestValue(
                 pruning_ratio=float(ratio),
                 knob=str(rows["knob"].iloc[0]),
                 value=value,
@@ -259,18 +259,18 @@ class SearchRun:
         return SearchSettings.from_json(self.artifact.settings)
 
     @property
-    def best(self) -> list[Best]:
+    def best(self) -> list[BestValue]:
         """As it was kept; a search from before intervals is judged anew by its trials."""
         stored = self.artifact.facts["best"]
         if any("difference_half" not in values for values in stored):
             return best_values(self.trials(), stored[0]["n_epochs"])
-        return [Best(**values) for values in stored]
+        return [BestValue(**values) for values in stored]
 
     def trials(self) -> pd.DataFrame:
         return pd.read_parquet(self.artifact.path("trials.parquet"))
 
 
-def write_search(folder: Path, table: pd.DataFrame, best: list[Best]) -> dict[str, Any]:
+def write_search(folder: Path, table: pd.DataFrame, best: list[BestValue]) -> dict[str, Any]:
     """Write the files of a ``search`` artifact; returns its facts."""
     table.to_parquet(folder / "trials.parquet", index=False)
     return {"best": [dataclasses.asdict(value) for value in best], "n_trials": len(table)}

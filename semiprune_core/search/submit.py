@@ -71,7 +71,7 @@ def search_settings(
     if preset is None:
         preset, training = _as_scored(project, source)
     if cheap is None:
-        cheap = machine.places(device) == "cpu"
+        cheap = machine.devices_for(device) == "cpu"
     training |= values.pop("training", {})
     return SearchSettings(
         method=method, preset=preset, training=training, cheap=cheap, scores=source.artifact.id, **values
@@ -120,7 +120,7 @@ def submit_search(
         KIND,
         settings.to_json(),
         title=f"Search for {METHODS.title(settings.method)}",
-        device=machine.places(device),
+        device=machine.devices_for(device),
         pins=pins,
         immediate=immediate,
     )

@@ -20,7 +20,7 @@ from semiprune_core.records import UNLABELED, FloatArray, IntArray
 from semiprune_core.results import PseudoRun, made_from, open_coreset
 from semiprune_core.server.queues import QUEUES, Cards
 from semiprune_core.trust import review
-from semiprune_core.trust.quality_report import on_run
+from semiprune_core.trust.quality_report import pool_of_run
 
 _SIGNALS: LRUCache[dict[str, FloatArray]] = LRUCache(4)
 
@@ -66,7 +66,7 @@ def _cards(
     within: IntArray | None = None,
 ) -> Cards:
     others = [PseudoRun(one) for one in project.artifacts("pseudo") if one.id != run.artifact.id]
-    known = on_run(pool.split("pool"), run)
+    known = pool_of_run(pool.split("pool"), run)
     found = cached_signals(project, run, others)
     if signal is not None and signal not in found:
         raise MissingStepError(f"'{review.SIGNALS[signal]}' is not known yet in this project. Order by another signal.")

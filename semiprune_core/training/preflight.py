@@ -122,7 +122,7 @@ def start_trial(
     if data.problem:
         raise InvalidDataError(data.problem, code="LABELS")
     pool = project.pool()
-    place = machine.places(device)
+    place = machine.devices_for(device)
     key = trial_key(settings, place, pool.hash, len(data.per_class))
     found = find_trial(project, key)
     if found is not None and (found.status().state == DONE or not found.status().is_over):

@@ -47,7 +47,7 @@ def start_training(
         KIND,
         settings.to_json(),
         title=title_of(settings),
-        device=machine.places(device, nproc),
+        device=machine.devices_for(device, nproc),
         pins={"pool": pool.hash, "labels": data.snapshot.hash},
         nproc=nproc,
         immediate=immediate,

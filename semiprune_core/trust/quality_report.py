@@ -244,14 +244,14 @@ def class_rows(
 # --- one run ---------------------------------------------------------------------------------------------------------
 
 
-def renamed(labels: IntArray, names: Sequence[str], wanted: Sequence[str]) -> IntArray:
+def match_classes(labels: IntArray, names: Sequence[str], wanted: Sequence[str]) -> IntArray:
     """``labels`` over ``names`` as indices into ``wanted``; -1 for a name it does not have."""
     place = {name: number for number, name in enumerate(wanted)}
     lookup = np.array([*(place.get(name, UNLABELED) for name in names), UNLABELED], dtype=np.int64)
     return lookup[labels]
 
 
-def on_run(pool: Pool, run: PseudoRun) -> Pool:
+def pool_of_run(pool: Pool, run: PseudoRun) -> Pool:
     """The images a run knows: the pool may have grown behind them since."""
     n = int(run.artifact.facts["n_images"])
     if n > len(pool):
@@ -264,7 +264,7 @@ def on_run(pool: Pool, run: PseudoRun) -> Pool:
 def reference_labels_of(pool: Pool, run: PseudoRun) -> tuple[IntArray, tuple[str, ...]]:
     """Reference labels (N,) over the run's classes followed by the classes it does not know; -1 for none."""
     names = (*run.class_names, *(name for name in pool.class_names if name not in run.class_names))
-    return renamed(pool.reference_labels, pool.class_names, names), names
+    return match_classes(pool.reference_labels, pool.class_names, names), names
 
 
 def tagged_subsets(pool: Pool) -> dict[str, BoolArray]:
@@ -302,7 +302,7 @@ def held_out_truth(pool: Pool, run: PseudoRun, uniform: LabelsSnapshot | None) -
     if uniform is None or not len(uniform):
         return own, " They were not drawn here, so it is unknown whether they are a random sample."
     blind, drawn = uniform.on_pool(pool.ids, pool.duplicate_of)
-    truth = renamed(blind, uniform.class_names, run.class_names)
+    truth = match_classes(blind, uniform.class_names, run.class_names)
     usable = held & drawn & (truth >= 0)
     if not usable.any():
         return own, " None of them was drawn uniformly, so the estimate may be biased."
@@ -319,7 +319,7 @@ def report(
     subset: str | None = None,
 ) -> Report:
     """Everything known about the pseudo-labels of ``run``, or of one tagged subset of the pool only."""
-    pool = on_run(pool, run)
+    pool = pool_of_run(pool, run)
     mask = np.ones(len(pool), dtype=bool)
     if subset is not None:
         subsets = tagged_subsets(pool)
@@ -335,7 +335,7 @@ def report(
     drawn: IntArray = np.empty(0, np.int64)
     if uniform is not None and len(uniform):
         blind, is_drawn = uniform.on_pool(pool.ids, pool.duplicate_of)
-        blind = renamed(blind, uniform.class_names, run.class_names)
+        blind = match_classes(blind, uniform.class_names, run.class_names)
         drawn = blind[is_drawn & (blind >= 0) & mask]
     has_reference = bool((truth >= 0).any())
     return Report(
@@ -401,7 +401,7 @@ def confused(
     pool: Pool, run: PseudoRun, true_name: str, predicted_name: str, mask: BoolArray | None = None
 ) -> IntArray:
     """Positions of the images in one cell of the confusion matrix, least sure first."""
-    pool = on_run(pool, run)
+    pool = pool_of_run(pool, run)
     truth, names = reference_labels_of(pool, run)
     predicted = np.asarray(run.predicted())
     cell = (truth == names.index(true_name)) & (predicted == names.index(predicted_name)) & ~run.labels().human_mask
@@ -414,7 +414,7 @@ def rightness(pool: Pool, run: PseudoRun, human: IntArray | None = None) -> IntA
 
     ``human`` (N,), labels over the run's classes, wins over reference labels.
     """
-    truth, _ = reference_labels_of(on_run(pool, run), run)
+    truth, _ = reference_labels_of(pool_of_run(pool, run), run)
     if human is not None:
         truth = np.where(human >= 0, human, truth)
     return np.where(truth < 0, -1, (np.asarray(run.predicted()) == truth).astype(np.int64))
@@ -442,21 +442,21 @@ class Comparison:
 def agreement(first: PseudoRun, second: PseudoRun) -> float:
     """The share of images to which two runs give the same class name."""
     n = min(len(first.predicted()), len(second.predicted()))
-    other = renamed(np.asarray(second.predicted()[:n]), second.class_names, first.class_names)
+    other = match_classes(np.asarray(second.predicted()[:n]), second.class_names, first.class_names)
     return float((np.asarray(first.predicted()[:n]) == other).mean()) if n else 1.0
 
 
 def compare(pool: Pool, first: PseudoRun, second: PseudoRun, *, uniform: LabelsSnapshot | None = None) -> Comparison:
-    n = min(len(on_run(pool, first)), len(on_run(pool, second)))
+    n = min(len(pool_of_run(pool, first)), len(pool_of_run(pool, second)))
     names = (*first.class_names, *(name for name in second.class_names if name not in first.class_names))
     first_labels = np.asarray(first.predicted()[:n])
-    second_labels = renamed(np.asarray(second.predicted()[:n]), second.class_names, names)
+    second_labels = match_classes(np.asarray(second.predicted()[:n]), second.class_names, names)
     sure = np.maximum(np.asarray(first.confidence()[:n]), np.asarray(second.confidence()[:n]))
     differ = np.flatnonzero(first_labels != second_labels)
     common = np.zeros(n, dtype=bool)
     truth = np.full(n, UNLABELED)
     if is_blind(first) and is_blind(second):
-        truth = held_out_truth(on_run(pool, first), first, uniform)[0][:n]
+        truth = held_out_truth(pool_of_run(pool, first), first, uniform)[0][:n]
         common = (truth >= 0) & np.asarray(second.held_out_mask()[:n])
     first_right, second_right = (first_labels == truth)[common], (second_labels == truth)[common]
     counts = tuple(

@@ -24,7 +24,7 @@ from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, FloatArray, IntArray
 from semiprune_core.results import CoresetRun, PseudoRun
-from semiprune_core.trust.quality_report import on_run, renamed
+from semiprune_core.trust.quality_report import match_classes, pool_of_run
 
 BLOCK = 1 << 15
 MOST_AT_ONCE = 20_000
@@ -120,7 +120,7 @@ def signals(project: Project, run: PseudoRun, others: Sequence[PseudoRun] = ()) 
         by_name["margin"] = 1 - ranks(margin)
     others = [other for other in others if len(other.predicted()) == n and other.artifact.id != run.artifact.id]
     if others:
-        votes = [renamed(np.asarray(other.predicted()), other.class_names, run.class_names) for other in others]
+        votes = [match_classes(np.asarray(other.predicted()), other.class_names, run.class_names) for other in others]
         by_name["disagreement"] = np.mean([vote != predicted for vote in votes], axis=0)
     aum = latest_score(project, "aum", n)
     if aum is not None:
@@ -144,10 +144,10 @@ def doubt(
 
 def human_labels(pool: Pool, run: PseudoRun, store: LabelStore) -> IntArray:
     """(N,) what people say now, over the run's classes; -1 where nobody spoke."""
-    pool = on_run(pool, run)
+    pool = pool_of_run(pool, run)
     snapshot = store.snapshot()
     labels, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
-    return renamed(labels, snapshot.class_names, run.class_names)
+    return match_classes(labels, snapshot.class_names, run.class_names)
 
 
 def review_queue(

@@ -15,7 +15,7 @@ from semiprune_core.evaluation.files import (
     text_table,
     trials_csv,
 )
-from semiprune_core.evaluation.plot import ACCURACY, CROWD, Look, nice_ticks, shown_first, svg_plot
+from semiprune_core.evaluation.plot import ACCURACY, CROWD, PlotStyle, nice_ticks, shown_first, svg_plot
 from semiprune_core.evaluation.view import COLUMNS, half_interval, view_of
 from tests.support.trial_tables import TITLES, fake_trials, table, trial
 
@@ -155,7 +155,7 @@ def test_svg_bands_are_as_wide_as_asked():
     bands = {
         band: [
             p.get("points")
-            for p in ElementTree.fromstring(svg_plot(view, Look(band=band))).iter(f"{SVG}polygon")
+            for p in ElementTree.fromstring(svg_plot(view, PlotStyle(band=band))).iter(f"{SVG}polygon")
             if p.get("fill-opacity")
         ]
         for band in ("none", "sd", "interval")
@@ -175,7 +175,7 @@ def spreads(view, look=ACCURACY):
 def test_one_ratio_alone_shows_its_spread_as_bars_side_by_side():
     rows = [(name, 0.8, seed, level + 0.01 * seed) for name, level in (("random", 0.5), ("a", 0.51)) for seed in (0, 1)]
     assert spreads(view_of(table(*rows))) == (0, 2)
-    assert spreads(view_of(table(*rows)), Look(band="none")) == (0, 0)
+    assert spreads(view_of(table(*rows)), PlotStyle(band="none")) == (0, 0)
     assert spreads(view_of(table(*rows[::2]))) == (0, 0), "one seed has no spread"
 
 
@@ -192,8 +192,8 @@ def test_a_band_ends_where_there_is_one_seed(n_seeds, areas, bars):
 def test_differences_of_one_seed_have_no_bar():
     rows = [(name, ratio, 0, 0.5) for name in ("random", "a") for ratio in (0.5, 0.9)]
     more = [(name, 0.9, 1, 0.6 + 0.1 * (name == "a")) for name in ("random", "a")]
-    assert spreads(view_of(table(*rows)), Look("difference", "interval")) == (0, 0)
-    assert spreads(view_of(table(*rows, *more)), Look("difference", "interval")) == (0, 1)
+    assert spreads(view_of(table(*rows)), PlotStyle("difference", "interval")) == (0, 0)
+    assert spreads(view_of(table(*rows, *more)), PlotStyle("difference", "interval")) == (0, 1)
 
 
 def test_svg_of_differences_has_random_as_its_line_across_and_paired_intervals():
@@ -201,11 +201,11 @@ def test_svg_of_differences_has_random_as_its_line_across_and_paired_intervals()
     rows += [("a", r, s, 0.6 + 0.1 * s) for r in (0.7, 0.9) for s in range(3)]  # always 10 points above, wherever it is
     rows += [("full", 0.0, 0, 0.9), ("b", 0.9, 7, 0.8)]  # b shares no seed with Random
     view = view_of(table(*rows))
-    look = Look("difference", "interval")
+    look = PlotStyle("difference", "interval")
     assert [(p.at, round(p.height, 6)) for p in look.points(view.row("a"))] == [(0.7, 10.0), (0.9, 10.0)]
     half = 100 * half_interval([0.1, 0.1, 0.1], resolution=0.001)  # of 1,000 test images
     assert look.points(view.row("a"))[0].half == pytest.approx(half) and look.points(view.row("b")) == []
-    assert [p.half for p in Look("difference", "none").points(view.row("a"))] == [None, None]
+    assert [p.half for p in PlotStyle("difference", "none").points(view.row("a"))] == [None, None]
     root = ElementTree.fromstring(svg_plot(view, look))
     words = [element.text for element in root.iter(f"{SVG}text")]
     assert "Points above Random" in words and {"random", "a"} <= set(words) and not {"Full data", "b"} & set(words)
@@ -230,7 +230,7 @@ def test_of_many_methods_random_the_papers_and_the_best_are_drawn_first():
 )
 def test_svg_and_tables_survive_the_edges(rows):
     view = view_of(table(*rows), titles={"random": "<&>"})
-    assert ElementTree.fromstring(svg_plot(view, Look("difference")))
+    assert ElementTree.fromstring(svg_plot(view, PlotStyle("difference")))
     root = ElementTree.fromstring(svg_plot(view))
     assert all("nan" not in (value or "") for element in root.iter() for value in element.attrib.values())
     assert "studio-evaluation" in html_table(view) and latex_table(view) and summary_csv(view)

@@ -49,14 +49,14 @@ def test_this_machine_is_looked_at_in_a_process_of_its_own():
 
 def test_places_are_named_as_jobs_occupy_them(monkeypatch):
     monkeypatch.setattr(machine, "look", lambda: GPU)
-    assert machine.places("auto") == machine.places("cuda") == "cuda:0"
-    assert machine.places("cuda:1") == "cuda:1" and machine.places("cpu", 4) == "cpu"
-    assert machine.places("auto", 2) == "cuda:0,cuda:1"
+    assert machine.devices_for("auto") == machine.devices_for("cuda") == "cuda:0"
+    assert machine.devices_for("cuda:1") == "cuda:1" and machine.devices_for("cpu", 4) == "cpu"
+    assert machine.devices_for("auto", 2) == "cuda:0,cuda:1"
     assert GPU.recommended_preset == "standard"
     with pytest.raises(InvalidSettingError, match="Available: auto, cuda:0, cuda:1, cpu"):
-        machine.places("mps")
+        machine.devices_for("mps")
     with pytest.raises(InvalidSettingError, match="this machine has 2"):
-        machine.places("cuda:0", 3)
+        machine.devices_for("cuda:0", 3)
 
 
 def test_the_train_page_is_drawn_without_torch():

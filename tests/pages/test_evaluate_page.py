@@ -40,7 +40,7 @@ def project(workspace, tmp_path):
 @pytest.fixture
 def queued(monkeypatch):
     """Jobs stay in their queue, for a device that nobody has to look for."""
-    monkeypatch.setattr("semiprune_core.learning.machine.places", lambda device, nproc=1: "cpu")
+    monkeypatch.setattr("semiprune_core.learning.machine.devices_for", lambda device, nproc=1: "cpu")
     monkeypatch.setattr("semiprune_core.jobs.supervise", lambda workspace: None)
 
 

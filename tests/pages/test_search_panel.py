@@ -18,7 +18,7 @@ from tests.support.scored_projects import add_clusters, make_scored
 
 @pytest.fixture(autouse=True)
 def on_a_cpu(monkeypatch):
-    monkeypatch.setattr(machine, "places", lambda device, nproc=1: "cpu")
+    monkeypatch.setattr(machine, "devices_for", lambda device, nproc=1: "cpu")
 
 
 @pytest.fixture

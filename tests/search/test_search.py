@@ -356,10 +356,10 @@ def test_searched_t_scores_anew(project):
 
 
 def test_it_trains_as_the_dynamics_run_did_and_cheaply_on_a_cpu(project, monkeypatch):
-    monkeypatch.setattr(machine, "places", lambda device, nproc=1: "cpu")
+    monkeypatch.setattr(machine, "devices_for", lambda device, nproc=1: "cpu")
     settings = search_settings(project, ratios=(0.5,))
     assert settings.cheap and settings.preset == "quick" and settings.scores == "scores-0001"
-    monkeypatch.setattr(machine, "places", lambda device, nproc=1: "cuda:0")
+    monkeypatch.setattr(machine, "devices_for", lambda device, nproc=1: "cuda:0")
     assert not search_settings(project).cheap
 
 
