@@ -13,6 +13,7 @@ from pages.parts import (
     charts,
     coreset_labels,
     errors,
+    knobs,
     out_of_date,
     score_charts,
     score_images,
@@ -22,19 +23,25 @@ from pages.parts import (
 )
 from pages.parts import project as projects
 from pages.parts.text import count, literal
-from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coreset, select_view
+from semiprune_core.coresets import (
+    OPTIONS,
+    CoresetRequest,
+    build_coreset,
+    score_knobs_of,
+    select_view,
+    setting_of,
+)
 from semiprune_core.coresets.score_view import ScoreView
 from semiprune_core.coresets.select_view import ErrorEstimate, Preview
 from semiprune_core.coresets.starting_values import knobs_at, searched, starting_knobs
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.exporting import export_csv
-from semiprune_core.methods import METHODS, needs_of, score_title
+from semiprune_core.methods import METHODS, needs_of, open_knobs, score_title
 from semiprune_core.project.workspace import Project
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
 from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.results.score_source import has_own_evidence
 from semiprune_core.results.search import BestValue
-from semiprune_core.scores import SCORES
 from semiprune_core.selection import AIMS, SELECTORS, Defaults, has_aims
 from semiprune_core.steps import BY_KEY
 
@@ -77,7 +84,6 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
         "Pruning ratio", 0.0, 0.99, step=0.01, key="select_ratio", help="The share of the pool that is removed."
     )
     values: dict[str, Any] = {"method": method, "pruning_ratio": ratio}
-    open_knobs = CoresetRequest(**values).knob_names()
     if has_aims(method):
         values["aim"] = st.segmented_control(
             "Aim",
@@ -95,12 +101,12 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
     if known.selector or known.scores:
         own = st.toggle("Own values", key="select_own", help=known.why)
         if not own:
-            st.caption(f"{_in_words(known.selector)} {literal(known.why, 500)}")
-            values |= {} if best is None else knobs_at(best, ratio)
+            st.caption(f"{_in_words(method, known.selector)} {literal(known.why, 500)}")
+            values["given"] = {} if best is None else knobs_at(best, ratio)
     else:
-        own = bool(open_knobs)
+        own = bool(open_knobs(method))
     if own:
-        values |= _knobs(seen, method, ratio, open_knobs, known.selector)
+        values["given"] = _knobs(seen, method, ratio, known.selector)
     with st.expander("Options", icon=":material/tune:"):
         for name, (words, help_text) in OPTION_WORDS.items():
             values[name] = st.checkbox(words, key=f"select_{name}", help=help_text)
@@ -125,59 +131,20 @@ def _possible(seen: ScoreView, kept: dict[str, EvidenceRun], name: str) -> bool:
     return all(need in known for need in needs_of(name))
 
 
-def _in_words(knobs: dict[str, Any]) -> str:
-    titles = {"cutoff": "Cutoff", "c_d": "c_D"}
-    return "".join(f"{titles.get(name, name)} {value:g}. " for name, value in knobs.items())
+def _in_words(method: str, values: dict[str, Any]) -> str:
+    titles = {name: knob.words for name, knob in open_knobs(method).items()}
+    return "".join(f"{titles.get(name, name)} {value:g}. " for name, value in values.items())
 
 
-def _knobs(seen: ScoreView, method: str, ratio: float, names: tuple[str, ...], known: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if "score" in names:
-        found["score"] = st.selectbox("Score", seen.names, format_func=SCORES.title, key="select_score")
-    if "keep" in names:
-        found["keep"] = st.segmented_control(
-            "Keep the", ["hardest", "easiest"], default="hardest", required=True, key="select_keep"
-        )
-    if "cutoff" in names:
-        st.session_state.setdefault("select_cutoff", float(min(known.get("cutoff", 0.1), 0.95)))
-        wanted = st.slider(
-            "Cutoff",
-            0.0,
-            0.95,
-            step=0.01,
-            key="select_cutoff",
-            help="The share of the pool dropped at the hard end, where wrong labels gather.",
-        )
-        found["cutoff"] = min(wanted, ratio)
-        if wanted > ratio:
-            st.caption(f"Held at the pruning ratio, {ratio:g}.")
-    if "n_bins" in names:
-        found["n_bins"] = int(st.number_input("Bins", 1, 500, 50, key="select_bins", width=160))
-    if "c_d" in names:
-        st.session_state.setdefault("select_c_d", float(known.get("c_d", 5.0)))
-        found["c_d"] = st.slider(
-            "c_D",
-            1.0,
-            15.0,
-            step=0.1,
-            key="select_c_d",
-            help="How long the Beta density stays with hard images as more is pruned.",
-        )
-        if has_own_evidence(method):
-            return found  # its scores are those of its evidence
-        settings, last = seen.table.settings, seen.scores.n_epochs
-        if last > settings.window:
-            st.session_state.setdefault("select_t", settings.dual_epochs or last)
-            found["n_epochs"] = st.slider(
-                "T",
-                settings.window,
-                last,
-                key="select_t",
-                help="DUAL looks at the first T epochs.",
-            )
-        found["gamma"] = st.slider(
-            "gamma", 0.1, 1.0, settings.gamma, 0.1, key="select_gamma", help="Exponent on DUAL's deviation."
-        )
+def _knobs(seen: ScoreView, method: str, ratio: float, start: dict[str, Any]) -> dict[str, Any]:
+    """The knobs that a method leaves open, then those of its scores; a baseline's scores are those of its evidence."""
+    settings, n_epochs = seen.table.settings, seen.scores.n_epochs
+    around = {**settings, "n_epochs": n_epochs, "pruning_ratio": ratio}
+    found = knobs.draw(open_knobs(method), key="select", start=start, around=around, scores=seen.names)
+    if not has_own_evidence(method):
+        tuned = score_knobs_of(method)
+        now = {name: settings[setting_of(name)] for name in tuned}
+        found |= knobs.draw(tuned, key="select", start=now, around=around)
     return found
 
 

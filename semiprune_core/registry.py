@@ -10,11 +10,12 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from semiprune_core.errors import UnknownNameError
 
 T = TypeVar("T")
+Registered = TypeVar("Registered")
 
 
 class Registry(Generic[T]):
@@ -28,11 +29,13 @@ class Registry(Generic[T]):
         self._things: dict[str, T] = {}
         self._facts: dict[str, dict[str, Any]] = {}
 
-    def register(self, name: str, **facts: Any) -> Callable[[T], T]:
-        def add(thing: T) -> T:
+    def register(self, name: str, **facts: Any) -> Callable[[Registered], Registered]:
+        """A decorator that adds a thing and gives it back as it is, with its own type."""
+
+        def add(thing: Registered) -> Registered:
             if name in self._things:
                 raise ValueError(f"The {self.word} '{name}' is registered twice. Give one of them another name.")
-            self._things[name] = thing
+            self._things[name] = cast(T, thing)
             self._facts[name] = {"title": name, **facts}
             return thing
 

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Self
 
 from semiprune_core.errors import InvalidSettingError
+
+
+def check_names(values: Iterable[str], known: Collection[str]) -> None:
+    """Refuse a name that no setting has, with the nearest one as a hint."""
+    for name in values:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            raise InvalidSettingError(f"Unknown setting '{name}'.{hint} Known: {', '.join(sorted(known))}.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,12 +42,7 @@ class Settings:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        names = {field.name for field in dataclasses.fields(cls)}
-        for name in values:
-            if name not in names:
-                close = difflib.get_close_matches(name, names, n=1)
-                hint = f" Did you mean '{close[0]}'?" if close else ""
-                raise InvalidSettingError(f"Unknown setting '{name}'.{hint} Known: {', '.join(sorted(names))}.")
+        check_names(values, {field.name for field in dataclasses.fields(cls)})
         return cls(**values)
 
     def replace(self, **changes: Any) -> Self:

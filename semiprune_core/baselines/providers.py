@@ -331,7 +331,7 @@ def extrapolated(
 def _stretched_epochs(run: EvidenceRun, n_epochs: int) -> int:
     """T of DUAL on a run that passes more often over fewer images than the project's own, which has ``n_epochs``."""
     assert run.n_epochs is not None
-    usual = default_score_settings(n_epochs).dual_epochs or n_epochs
+    usual = default_score_settings(n_epochs)["dual_epochs"] or n_epochs
     return min(run.n_epochs, round(usual * max(1.0, run.n_epochs / n_epochs)))
 
 

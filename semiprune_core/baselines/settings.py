@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.embeddings.encoders import LEAST_SIDE, MOST_SIDE
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.scores import ScoreSettings
+from semiprune_core.scores import score_knobs
 from semiprune_core.settings import Settings
 
 AUTO = "auto"
@@ -282,7 +282,6 @@ BY_PROVIDER: dict[str, type[Settings]] = {
     "knn_scores": ExtrapolationSettings,
     "graph_scores": GraphSettings,
 }
-SCORE_FIELDS = tuple(field.name for field in dataclasses.fields(ScoreSettings))
 T = TypeVar("T", bound=Settings)
 
 
@@ -295,7 +294,7 @@ def own_settings(kind: type[T], given: Mapping[str, Any]) -> T:
 
 def check_names(given: Mapping[str, Any]) -> None:
     """Refuse a setting that no provider has."""
-    allowed = {field.name for kind in BY_PROVIDER.values() for field in dataclasses.fields(kind)} | {*SCORE_FIELDS}
+    allowed = {field.name for kind in BY_PROVIDER.values() for field in dataclasses.fields(kind)} | {*score_knobs()}
     for name in given:
         if name not in allowed:
             close = difflib.get_close_matches(name, allowed, n=1)
@@ -312,4 +311,4 @@ def score_changes(given: Mapping[str, Any]) -> dict[str, Any]:
     {'gamma': 0.5}
     """
     check_names(given)
-    return {name: given[name] for name in SCORE_FIELDS if name in given}
+    return {name: given[name] for name in score_knobs() if name in given}

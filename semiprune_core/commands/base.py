@@ -7,11 +7,13 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TextIO
 
 from semiprune_core.errors import InvalidSettingError
+from semiprune_core.knobs import SCORE_NAMES, Knob
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.registry import Registry
 
@@ -41,6 +43,34 @@ def assignments(flag: str, texts: Sequence[str], example: str) -> dict[str, Any]
         except json.JSONDecodeError:
             found[key] = value
     return found
+
+
+def add_knobs(parser: argparse.ArgumentParser, knobs: Mapping[str, Knob]) -> None:
+    """A flag for each knob; one whose name is taken already gets ``--knob-`` in front."""
+    for name, knob in knobs.items():
+        places = {int: "N", float: "X", bool: "yes|no", str: "|".join(knob.choices) if knob.choices else "TEXT"}
+        place = "NAME" if knob.choices == SCORE_NAMES else places[knob.kind]
+        add = partial(parser.add_argument, dest=f"knob_{name}", metavar=place, help=_as_help(knob))
+        try:
+            add(_flag(name, knob))
+        except argparse.ArgumentError:
+            add(f"--knob-{name.replace('_', '-')}")
+
+
+def given_knobs(args: argparse.Namespace, knobs: Mapping[str, Knob]) -> dict[str, Any]:
+    """The values of the knobs that were given."""
+    texts = {name: getattr(args, f"knob_{name}") for name in knobs}
+    return {name: knobs[name].parse(text, _flag(name, knobs[name])) for name, text in texts.items() if text is not None}
+
+
+def _flag(name: str, knob: Knob) -> str:
+    return knob.flag or f"--{name.replace('_', '-')}"
+
+
+def _as_help(knob: Knob) -> str:
+    """Its sentence in the style of argparse: a small letter, no full stop, no formatting."""
+    said = knob.help.removesuffix(".").replace("%", "%%")
+    return said if said[:2].isupper() else said[:1].lower() + said[1:]
 
 
 @dataclass

@@ -11,20 +11,21 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from semiprune_core import files, jobs
-from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, assignments
-from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coresets, nesting, own_evidence
+from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, add_knobs, assignments, given_knobs
+from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coresets, nesting, own_evidence, settable_knobs
 from semiprune_core.dynamics import submit_dynamics
-from semiprune_core.dynamics.scoring import with_settings
+from semiprune_core.dynamics.scoring import with_new_scores, with_settings
 from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.exporting import FORMATS, Exported, ExportOptions, export_coreset, export_csv, hex_ids, options_for
 from semiprune_core.exporting.trees import WAYS
 from semiprune_core.jobs import follow
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
-from semiprune_core.methods import METHODS
+from semiprune_core.methods import METHODS, open_knobs
 from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores, open_coreset
 from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.results.score_source import has_own_evidence
+from semiprune_core.scores import score_knobs
 from semiprune_core.selection import AIMS, SELECTORS
 
 
@@ -64,20 +65,14 @@ def _dynamics(args: argparse.Namespace, workspace: Workspace, console: Console) 
 def _configure_scores(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the project")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the table here: .csv or .parquet")
-    _add_score_knobs(parser)
-    parser.add_argument("--window", type=int, help="J of DUAL")
-
-
-def _add_score_knobs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--T", type=int, dest="n_epochs", metavar="T", help="DUAL over the first T epochs")
-    parser.add_argument("--gamma", type=float, help="exponent on DUAL's deviation, in (0, 1]")
+    add_knobs(parser, score_knobs())
 
 
 def _scores(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     project = workspace.project(args.name)
-    asked = {"dual_epochs": args.n_epochs, "gamma": args.gamma, "window": args.window}
-    changes = {name: value for name, value in asked.items() if value is not None}
+    changes = given_knobs(args, score_knobs())
     run = with_settings(project, latest_scores(project), progress=console, **changes)
+    run = with_new_scores(project, run, progress=console)
     value: dict[str, Any] = {"scores": run.artifact.id, "hash": run.artifact.hash, "settings": run.artifact.settings}
     value |= {"columns": list(run.names), **{key: run.artifact.facts[key] for key in ("n_images", "stability")}}
     text = f"{run.artifact.id}: {', '.join(run.names)} for {run.artifact.facts['n_images']:,} images."
@@ -118,13 +113,7 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
         default=CoresetRequest.aim,
         help="what default knobs serve: accuracy, or few wrong labels in the coreset (default: accuracy)",
     )
-    parser.add_argument("--cutoff", type=float, help="share of the hardest images to drop")
-    parser.add_argument("--c-d", type=float, help="c_D of Beta sampling, at least 1")
-    _add_score_knobs(parser)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--score", help="the score of a plain selector (cutoff, top, stratified)")
-    parser.add_argument("--keep", choices=("hardest", "easiest"), help="of the selector top")
-    parser.add_argument("--bins", type=int, dest="n_bins", help="of the selector stratified")
     parser.add_argument("--class-balanced", action="store_true", help="equal shares for all classes")
     parser.add_argument("--keep-human", action="store_true", help="keep every image a person labeled")
     parser.add_argument("--same-annotation-budget", action="store_true", help="human labels are in first and count")
@@ -143,6 +132,7 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", default="auto", help="where a baseline trains: auto (default), cpu, cuda:0, ...")
     parser.add_argument("--exact", action="store_true", help="leave texts as they are, also where they look like code")
+    add_knobs(parser, settable_knobs())
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -162,16 +152,10 @@ def _select(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         method=args.method,
         pruning_ratio=ratios[0] if args.ratio is None else args.ratio,
         seed=args.seed,
-        cutoff=args.cutoff,
-        c_d=args.c_d,
-        score=args.score,
-        keep=args.keep,
-        n_bins=args.n_bins,
-        n_epochs=args.n_epochs,
-        gamma=args.gamma,
         aim=args.aim,
         **{name: getattr(args, name) for name in OPTIONS},
     )
+    request = request.replace(**given_knobs(args, {**settable_knobs(), **open_knobs(args.method)}))
     kept = _own_evidence(project, request, args, console)
     runs = build_coresets(project, request, ratios, nested=args.nested, kept=kept, progress=console)
     made = [_selected(run, export_csv(project, run, exact=args.exact)) for run in runs]

@@ -1,7 +1,6 @@
 """From scores to a coreset: one request for the page and the command line, one function to build it, its views."""
 
 from semiprune_core.coresets.build import (
-    KNOBS,
     OPTIONS,
     RATIOS,
     SAME_BUDGET_RATIOS,
@@ -16,12 +15,15 @@ from semiprune_core.coresets.build import (
     nesting,
     nesting_selectors,
     own_evidence,
+    score_knobs_of,
+    settable_knobs,
+    setting_of,
+    tuned_knobs,
     with_searched,
 )
 
 __all__ = [
     "CoresetRequest",
-    "KNOBS",
     "OPTIONS",
     "RATIOS",
     "SAME_BUDGET_RATIOS",
@@ -35,5 +37,9 @@ __all__ = [
     "nesting",
     "nesting_selectors",
     "own_evidence",
+    "score_knobs_of",
+    "settable_knobs",
+    "setting_of",
+    "tuned_knobs",
     "with_searched",
 ]

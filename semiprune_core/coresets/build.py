@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from semiprune_core.baselines.evidence import EvidenceRequest, evidence_at_hand, stored_evidence
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.coresets.starting_values import searched_knobs
 from semiprune_core.dynamics.scoring import with_settings
 from semiprune_core.errors import InvalidSettingError, MissingStepError
-from semiprune_core.methods import METHODS, select_coreset
+from semiprune_core.knobs import Knob
+from semiprune_core.methods import METHODS, every_knob, needs_of, open_knobs, select_coreset
 from semiprune_core.progress import Collected, Progress
 from semiprune_core.project.artifacts import open_artifact
 from semiprune_core.project.workspace import Project
@@ -29,16 +30,17 @@ from semiprune_core.results import (
 )
 from semiprune_core.results.evidence import EvidenceRun, evidence_of
 from semiprune_core.results.score_source import ScoreSource, has_own_evidence
-from semiprune_core.selection import AIMS, SELECTORS, Basis, default_knobs, knob_defaults
-from semiprune_core.settings import Settings
+from semiprune_core.scores import SCORES, score_knobs, score_settings_of
+from semiprune_core.selection import AIMS, SELECTORS, Basis, default_knobs
+from semiprune_core.settings import Settings, check_names
 
 RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
 """The paper's pruning ratios."""
 SAME_BUDGET_RATIOS = (0.4, 0.6, 0.7, 0.8)
 """The paper's where people's labels count: budgets of 60, 40, 30 and 20%."""
 OPTIONS = ("class_balanced", "keep_human", "same_annotation_budget", "min_per_class", "drop_duplicates")
-KNOBS = ("cutoff", "c_d", "score", "keep", "n_bins")
-"""The selectors' knobs that a person may set; a selector takes those it has."""
+EPOCHS = "n_epochs"
+"""What a request calls T of DUAL, the score setting ``dual_epochs``."""
 SEARCHED = ("cutoff", "c_d", "n_epochs", "gamma")
 """Where a person set one of these, what a search found is left aside."""
 
@@ -47,33 +49,44 @@ SEARCHED = ("cutoff", "c_d", "n_epochs", "gamma")
 class CoresetRequest(Settings):
     """Everything a person chooses on the way to a coreset. ``None`` means the default for this pool and ratio.
 
-    ``n_epochs`` is T of DUAL and ``gamma`` its exponent: a change of them scores anew from the stored trajectory.
-    ``aim`` is what the defaults are to serve: accuracy, or few wrong labels in the coreset (clean).
-    The others are knobs of the selectors and options of the selection.
+    ``aim`` is what the defaults are to serve: accuracy, or few wrong labels in the coreset (clean). ``given`` are the
+    knobs that were set: those of the selector, and of its score T of DUAL (``n_epochs``), ``gamma`` and the like, whose
+    change scores anew from the stored trajectory. In JSON they stand beside the other fields.
     """
 
     method: str = "semi_aum_cutoff"
     pruning_ratio: float = 0.7
     seed: int = 0
-    cutoff: float | None = None
-    c_d: float | None = None
-    score: str | None = None
-    keep: str | None = None
-    n_bins: int | None = None
-    n_epochs: int | None = None
-    gamma: float | None = None
     class_balanced: bool = False
     keep_human: bool = False
     same_annotation_budget: bool = False
     min_per_class: int = 0
     drop_duplicates: bool = False
     aim: str = "accuracy"
+    given: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "given", {name: value for name, value in self.given.items() if value is not None})
+        super().__post_init__()
+
+    def to_json(self) -> dict[str, Any]:
+        values = super().to_json()
+        return {**values, **values.pop("given")}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        own = {name: value for name, value in values.items() if name in cls.__dataclass_fields__}
+        return cls(**{"given": {name: value for name, value in values.items() if name not in own}, **own})
 
     def check(self) -> None:
         check_choice("aim", self.aim, AIMS)
         check_range("pruning_ratio", self.pruning_ratio, low=0, high=1, high_open=True)
         if self.method not in METHODS and self.method not in SELECTORS:
             METHODS[self.method]  # raises, with the known names
+        check_names(self.given, settable_knobs())
+        for name, knob in {**open_knobs(self.method), **tuned_knobs()}.items():
+            if name in self.given:
+                knob.check(self.given[name], name)
 
     @property
     def selector(self) -> str:
@@ -82,8 +95,7 @@ class CoresetRequest(Settings):
     @property
     def score_changes(self) -> dict[str, Any]:
         """What it asks of the score settings."""
-        asked = {"dual_epochs": self.n_epochs, "gamma": self.gamma}
-        return {name: value for name, value in asked.items() if value is not None}
+        return {setting_of(name): self.given[name] for name in tuned_knobs() if name in self.given}
 
     def knobs(self, basis: Basis) -> dict[str, Any]:
         """The selector's knobs: those given, and the defaults for such a pool, ratio and run."""
@@ -92,17 +104,34 @@ class CoresetRequest(Settings):
 
     @property
     def given_knobs(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in KNOBS if getattr(self, name) is not None}
+        """The selector's knobs that were set."""
+        return {name: value for name, value in self.given.items() if name not in tuned_knobs()}
 
-    def knob_names(self) -> tuple[str, ...]:
-        """Which of KNOBS this method leaves open."""
-        fixed = METHODS[self.method].knobs if self.method in METHODS else {}
-        return tuple(name for name in knob_defaults(SELECTORS[self.selector]) if name in KNOBS and name not in fixed)
+
+def tuned_knobs() -> dict[str, Knob]:
+    """The score settings that a request may change, under the names that it has for them."""
+    return {EPOCHS if name == "dual_epochs" else name: knob for name, knob in score_knobs().items() if knob.tune}
+
+
+def score_knobs_of(method: str) -> dict[str, Knob]:
+    """Those of :func:`tuned_knobs` that the scores behind a method have."""
+    mine = {setting for score in needs_of(method) if score in SCORES for setting in score_settings_of(score)}
+    return {name: knob for name, knob in tuned_knobs().items() if setting_of(name) in mine}
+
+
+def setting_of(name: str) -> str:
+    """The score setting behind a name of :func:`tuned_knobs`."""
+    return "dual_epochs" if name == EPOCHS else name
+
+
+def settable_knobs() -> dict[str, Knob]:
+    """Everything that may be ``given`` to some method, by name."""
+    return {**every_knob(), **tuned_knobs()}
 
 
 def with_searched(project: Project, request: CoresetRequest, source: ScoreSource | None = None) -> CoresetRequest:
     """The request with the knobs that a search found for its ratio and what is chosen by, where a person set none."""
-    if any(getattr(request, name) is not None for name in SEARCHED):
+    if any(name in request.given for name in SEARCHED):
         return request
     known = searched_knobs(project, request.method, request.pruning_ratio, source)
     return request if known is None else request.replace(**known)
@@ -228,7 +257,8 @@ def build_coresets(
             )
         scores = scores or latest_scores(project)
         held = with_searched(project, requests[0], kept or scores).knobs(basis_of(scores, kept))
-        requests = [one.replace(**{name: value for name, value in held.items() if name in KNOBS}) for one in requests]
+        held = {name: value for name, value in held.items() if name in open_knobs(request.method)}
+        requests = [one.replace(**held) for one in requests]
     return [build_coreset(project, one, scores=scores, kept=kept, progress=progress) for one in requests]
 
 

@@ -258,7 +258,7 @@ def image_story(view: ScoreView, position: int) -> ImageStory:
     trajectory = view.runs[0].trajectory()
     prob = np.asarray(trajectory.target_prob[:, position], dtype=np.float64)
     margin = np.asarray(trajectory.margin[:, position], dtype=np.float64)
-    window = min(view.table.settings.window, len(prob))
+    window = min(view.table.settings["window"], len(prob))
     mean, squares = sliding_moments(prob[:, None], window)
     scores = {name: float(view.table[name][position]) for name in view.names}
     harder = {}

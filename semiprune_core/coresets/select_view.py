@@ -129,7 +129,7 @@ def shown_score(request: CoresetRequest) -> str:
     if request.selector == "beta":
         return "mean_prob"
     own = METHODS[request.method].score if request.method in METHODS else None
-    return request.score or own or "aum"
+    return request.given.get("score") or own or "aum"
 
 
 @lru_cache(maxsize=16)

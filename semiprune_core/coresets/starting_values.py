@@ -12,7 +12,7 @@ from semiprune_core.project.workspace import Project
 from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.results.score_source import ScoreSource, score_source_for
 from semiprune_core.results.search import KIND, BestValue, SearchRun, searched_knob
-from semiprune_core.scores import SCORES
+from semiprune_core.scores import ScoreSettings, score_settings_of
 from semiprune_core.selection import Basis, Defaults, default_knobs
 
 NEAR = 0.05
@@ -44,8 +44,9 @@ def searches_of(
 
 def _relevant(method: str, score_settings: Mapping[str, Any]) -> dict[str, Any]:
     score = METHODS[method].score
-    fields = set(SCORES.facts(score).get("knobs", {}).values()) if score else set()
-    return {name: score_settings[name] for name in sorted(fields - {"dual_epochs"})}
+    names = {*score_settings_of(score)} if score else set()
+    settings = ScoreSettings.from_json(score_settings)
+    return {name: settings[name] for name in sorted(names - {"dual_epochs"})}
 
 
 def searched(project: Project, method: str, ratio: float, source: ScoreSource | None = None) -> BestValue | None:

@@ -13,16 +13,16 @@ from semiprune_core.progress import Progress
 from semiprune_core.project.artifacts import open_artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
-from semiprune_core.records import FloatArray
+from semiprune_core.records import FloatArray, Trajectory
 from semiprune_core.results import ScoreRun, TrajectoryRun, latest_scores, write_scores
-from semiprune_core.scores import SCORES, ScoreSettings, ScoreTable, compute_scores
+from semiprune_core.scores import SCORES, ScoreSettings, ScoreTable, available_scores, compute_scores
 from semiprune_core.selection.defaults import SCORED_EPOCHS
 
 
 def default_score_settings(n_epochs: int) -> ScoreSettings:
     """T = 30 for DUAL (the median of the paper's table) or the run's length; the window shrinks with shorter runs."""
     scored = min(SCORED_EPOCHS, n_epochs)
-    return ScoreSettings(dual_epochs=scored, window=min(ScoreSettings().window, scored))
+    return ScoreSettings(dual_epochs=scored, window=min(ScoreSettings()["window"], scored))
 
 
 def score_runs(
@@ -35,21 +35,25 @@ def score_runs(
 ) -> ScoreRun:
     """The scores of these trajectories (one per seed), each score averaged over them.
 
-    Where the same scores were computed before they are found again. Of several seeds, how far they agree is kept as
-    the fact ``stability``: Spearman's rank correlation, averaged over all pairs of seeds.
+    Where the very same scores were computed before they are found again; a score that is new makes a new table. Of
+    several seeds, how far they agree is kept as the fact ``stability``: Spearman's rank correlation, averaged over all
+    pairs of seeds.
     """
     n_epochs = min(run.n_epochs for run in runs)
     settings = settings or default_score_settings(n_epochs)
     inputs = {name: runs[0].artifact.inputs[name] for name in ("pool", "pseudo")}
     for number, run in enumerate(runs):
         inputs[f"trajectory_{number + 1}" if number else "trajectory"] = run.artifact.hash
+    trajectories = [run.trajectory(n_epochs) for run in runs]
+    names = available_in_all(trajectories)
     for known in reversed(project.artifacts("scores")):
-        if known.inputs == inputs and ScoreSettings.from_json(known.settings) == settings:
+        is_same = known.inputs == inputs and ScoreSettings.from_json(known.settings) == settings
+        if is_same and {*ScoreRun(known).names} == {*names}:
             return ScoreRun(known)
     pool = pool or project.pool()
     if pool.hash != inputs["pool"]:
         raise MissingStepError("The pool has changed since the dynamics run. Repeat that run to score it.")
-    tables = [compute_scores(run.trajectory(n_epochs), settings=settings, progress=progress) for run in runs]
+    tables = [compute_scores(one, settings=settings, names=names, progress=progress) for one in trajectories]
     with project.draft("scores", settings=settings.to_json(), inputs=inputs) as draft:
         write_scores(draft, pool.ids, mean_table(tables))
         draft.facts.update(
@@ -99,6 +103,28 @@ def with_settings(
     if wanted == settings:
         return scores
     return score_runs(project, trajectories_of(project, scores), wanted, progress=progress)
+
+
+def available_in_all(trajectories: Sequence[Trajectory]) -> list[str]:
+    """The registered scores that each of these trajectories has the columns for."""
+    names = available_scores(trajectories[0])
+    return [name for name in names if all(name in available_scores(one) for one in trajectories[1:])]
+
+
+def new_scores(project: Project, scores: ScoreRun) -> list[str]:
+    """The registered scores that this table lacks and its trajectories could give."""
+    if {*SCORES} <= {*scores.names}:
+        return []
+    trajectories = [run.trajectory(scores.n_epochs) for run in trajectories_of(project, scores)]
+    return [name for name in available_in_all(trajectories) if name not in scores.names]
+
+
+def with_new_scores(project: Project, scores: ScoreRun, *, progress: Progress | None = None) -> ScoreRun:
+    """These scores and those that were registered since, as a new table where there are any."""
+    if not new_scores(project, scores):
+        return scores
+    settings = ScoreSettings.from_json(scores.artifact.settings)
+    return score_runs(project, trajectories_of(project, scores), settings, progress=progress)
 
 
 def rescored(

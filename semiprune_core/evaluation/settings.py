@@ -21,7 +21,7 @@ import pandas as pd
 
 from semiprune_core import files, jobs
 from semiprune_core.checks import check_choice, check_range
-from semiprune_core.coresets import KNOBS, RATIOS, CoresetRequest
+from semiprune_core.coresets import RATIOS, CoresetRequest, settable_knobs
 from semiprune_core.coresets.starting_values import searched_knobs
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError
 from semiprune_core.labeling import open_store
@@ -47,8 +47,6 @@ TRUTHS = ("reference", "human", "pseudo")
 ORDERS = ("cheap_first", "as_given")
 TEST_FRACTION, TEST_SEED = 0.2, 0
 """Of the images that are held out where there is no test split."""
-SET_BY_CELL = (*KNOBS, "n_epochs", "gamma")
-"""Fields of a ``CoresetRequest`` that may be given by method and ratio."""
 BY_PEOPLE = ("pseudo", "labeled")
 """Methods whose labels come from these used the labeled subset, so it counts in the same annotation budget."""
 DATA_FACTS, TIMES = "ground.json", "evidence.json"
@@ -74,7 +72,7 @@ class EvaluationSettings(Settings):
     ``truth`` None takes the best labels there are. ``order`` cheap_first runs small coresets first and gives every
     method its first seed before any its second. ``evidence`` are settings for what methods look at: by the method's
     name for one of them, by the setting's name for all. ``knobs`` are those of a ``CoresetRequest`` by method and
-    ratio (SET_BY_CELL, no options); when the evaluation is queued they are filled with what searches found.
+    ratio (``settable_knobs``, no options); when the evaluation is queued they are filled with what searches found.
     """
 
     methods: tuple[str, ...] = ("semi_aum_cutoff", "semi_dual_beta", "random")
@@ -122,10 +120,10 @@ class EvaluationSettings(Settings):
         cells = [(method, ratio, given) for method, values in self.knobs.items() for ratio, given in values.items()]
         for method, ratio, given in cells:
             for name in given:
-                if name not in SET_BY_CELL:
+                if name not in settable_knobs():
                     raise InvalidSettingError(
                         f"An evaluation cannot set {name} for {method} at ratio {ratio}: it compares methods as they "
-                        f"are, without options. It can set {', '.join(SET_BY_CELL)}."
+                        f"are, without options. It can set {', '.join(settable_knobs())}."
                     )
 
     def supervised(self) -> SupervisedSettings:

@@ -17,6 +17,7 @@ import numpy as np
 
 from semiprune_core.checks import check_finite
 from semiprune_core.errors import UnknownNameError
+from semiprune_core.knobs import Knob, knobs_of
 from semiprune_core.records import Coreset, Evidence, FloatArray
 from semiprune_core.registry import Registry
 from semiprune_core.scores import SCORES
@@ -61,6 +62,26 @@ def needs_of(name: str) -> tuple[str, ...]:
         return tuple(facts["needs"])
     needs = SELECTORS.facts(method.selector)["needs"]
     return (method.score,) if method.score and len(needs) == 1 else tuple(needs)
+
+
+def open_knobs(name: str) -> dict[str, Knob]:
+    """What a person may set of a method or selector: the knobs of its parts that it does not fix.
+
+    >>> list(open_knobs("semi_aum_cutoff")), list(open_knobs("top"))
+    (['cutoff'], ['keep', 'score'])
+    """
+    method = _method(name)
+    own = {} if method.scorer is None else knobs_of(method.scorer)
+    fixed = {*method.knobs} | ({"score"} if own else set())
+    return {knob: facts for knob, facts in {**knobs_of(SELECTORS[method.selector]), **own}.items() if knob not in fixed}
+
+
+def every_knob() -> dict[str, Knob]:
+    """The knobs of all selectors and methods; where several share a name, the first one's."""
+    found: dict[str, Knob] = {}
+    for name in (*SELECTORS, *METHODS):
+        found = {**open_knobs(name), **found}
+    return found
 
 
 def score_title(name: str) -> str:

@@ -12,9 +12,10 @@ from typing import Any
 
 from semiprune_core import jobs
 from semiprune_core.checks import check_choice
-from semiprune_core.coresets import KNOBS, CoresetRequest
+from semiprune_core.coresets import CoresetRequest, setting_of, tuned_knobs
 from semiprune_core.dynamics import DynamicsSettings
 from semiprune_core.errors import InvalidDataError, MissingStepError, SemiPruneError
+from semiprune_core.methods import open_knobs
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
@@ -156,11 +157,11 @@ def request_of(project: Project, run: CoresetRun) -> CoresetRequest:
         aim=run.aim,
         **settings["options"],
     )
-    names = [name for name in request.knob_names() if name in KNOBS and name in settings["knobs"]]
+    names = [name for name in open_knobs(request.method) if name in settings["knobs"]]
     request = request.replace(**{name: settings["knobs"][name] for name in names})
     try:
         scores = ScoreRun(made_from(project, run.artifact, "scores"))
     except MissingStepError:
         return request
     said = ScoreSettings.from_json(scores.artifact.settings)
-    return request.replace(n_epochs=said.dual_epochs, gamma=said.gamma)
+    return request.replace(**{name: said[setting_of(name)] for name in tuned_knobs()})

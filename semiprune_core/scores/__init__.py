@@ -2,8 +2,25 @@
 
 from semiprune_core.registry import import_siblings
 from semiprune_core.scores.base import EASIER, HARDER, SCORES
-from semiprune_core.scores.table import ScoreSettings, ScoreTable, available_scores, compute_scores
+from semiprune_core.scores.table import (
+    ScoreSettings,
+    ScoreTable,
+    available_scores,
+    compute_scores,
+    score_knobs,
+    score_settings_of,
+)
 
 import_siblings(__name__, list(__path__))
 
-__all__ = ["EASIER", "HARDER", "SCORES", "ScoreSettings", "ScoreTable", "available_scores", "compute_scores"]
+__all__ = [
+    "EASIER",
+    "HARDER",
+    "SCORES",
+    "ScoreSettings",
+    "ScoreTable",
+    "available_scores",
+    "compute_scores",
+    "score_knobs",
+    "score_settings_of",
+]

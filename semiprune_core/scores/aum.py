@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from semiprune_core.records import FloatArray, Trajectory
-from semiprune_core.scores.base import EASIER, SCORES, finite_scores, mean_over_epochs, scored_epochs
+from semiprune_core.scores.base import EASIER, SCORES, AumEpochs, finite_scores, mean_over_epochs, scored_epochs
 
 
 @SCORES.register(
@@ -13,10 +13,9 @@ from semiprune_core.scores.base import EASIER, SCORES, finite_scores, mean_over_
     explain="How far the label's probability stayed above the best other class, averaged over the epochs: "
     "low for hard or wrongly labeled images.",
     paper="arXiv:2001.10528",
-    knobs={"n_epochs": "aum_epochs"},
     needs=("margin",),
 )
-def aum(trajectory: Trajectory, *, n_epochs: int | None = None) -> FloatArray:
+def aum(trajectory: Trajectory, *, n_epochs: AumEpochs = None) -> FloatArray:
     """(N,) mean over the first T epochs of p(label) - max p(other), in [-1, 1].
 
     >>> import numpy as np

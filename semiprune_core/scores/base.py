@@ -2,6 +2,7 @@
 
 A score is a function ``(trajectory, *, knobs) -> (N,)`` that looks at each image's column alone. That is all
 :func:`semiprune_core.scores.table.compute_scores` needs to know to run every score in one pass over blocks of images.
+Its knobs are declared in its signature (:mod:`semiprune_core.knobs`); knobs that several scores share stand here.
 
 Facts given at registration:
 
@@ -9,18 +10,19 @@ Facts given at registration:
     higher_is   "easier" or "harder": what a larger number means
     explain     one sentence for the page
     paper       where the definition comes from
-    knobs       which knob is filled from which field of ScoreSettings
     needs       the trajectory's columns it reads (``last_entropy`` may be missing; the score is then left out)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 import numpy as np
 
 from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.knobs import N_EPOCHS, Knob
 from semiprune_core.records import FloatArray, Trajectory
 from semiprune_core.registry import Registry
 
@@ -28,6 +30,40 @@ EASIER, HARDER = "easier", "harder"
 
 Score = Callable[..., FloatArray]
 SCORES: Registry[Score] = Registry("score")
+
+AumEpochs = Annotated[
+    int | None,
+    Knob(
+        "AUM and forgetting look at the first so many epochs; all of them by default.",
+        low=1,
+        high=N_EPOCHS,
+        title="Epochs of AUM",
+        setting="aum_epochs",
+    ),
+]
+DualEpochs = Annotated[
+    int | None,
+    Knob(
+        "DUAL looks at the first T epochs.",
+        title="T",
+        low=1,
+        high=N_EPOCHS,
+        shown=("window", N_EPOCHS),
+        flag="--T",
+        setting="dual_epochs",
+        tune=True,
+    ),
+]
+Window = Annotated[
+    int,
+    Knob(
+        "How many epochs a window of DUAL and of dynamic uncertainty has.",
+        title="J",
+        low=2,
+        high=N_EPOCHS,
+        setting="window",
+    ),
+]
 
 
 def scored_epochs(trajectory: Trajectory, n_epochs: int | None) -> int:

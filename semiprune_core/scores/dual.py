@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from semiprune_core.checks import check_range
+from semiprune_core.knobs import Knob
 from semiprune_core.records import FloatArray, Trajectory
-from semiprune_core.scores.base import HARDER, SCORES, finite_scores, mean_over_epochs, scored_epochs
+from semiprune_core.scores.base import (
+    HARDER,
+    SCORES,
+    DualEpochs,
+    Window,
+    finite_scores,
+    mean_over_epochs,
+    scored_epochs,
+)
 from semiprune_core.scores.windows import COLUMNS, check_window, sliding_moments
+
+Gamma = Annotated[
+    float,
+    Knob(
+        "Exponent on DUAL's deviation, in (0, 1].",
+        title="gamma",
+        low=0,
+        high=1,
+        low_open=True,
+        shown=(0.1, 1.0),
+        step=0.1,
+        setting="gamma",
+        tune=True,
+    ),
+]
 
 
 @SCORES.register(
@@ -17,10 +43,9 @@ from semiprune_core.scores.windows import COLUMNS, check_window, sliding_moments
     explain="How low and how restless the label's probability was, window by window: "
     "high for images that are learned late and unsteadily.",
     paper="arXiv:2502.06905",
-    knobs={"n_epochs": "dual_epochs", "window": "window", "gamma": "gamma"},
     needs=("target_prob",),
 )
-def dual(trajectory: Trajectory, *, n_epochs: int | None = None, window: int = 10, gamma: float = 1.0) -> FloatArray:
+def dual(trajectory: Trajectory, *, n_epochs: DualEpochs = None, window: Window = 10, gamma: Gamma = 1.0) -> FloatArray:
     """(N,) mean over all windows of J epochs among the first T of (1 - mean) * deviation^gamma.
 
     The deviation divides by J - 1. ``window`` is J, ``n_epochs`` is T, gamma lies in (0, 1]; 1 is the original score.

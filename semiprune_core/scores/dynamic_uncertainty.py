@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiprune_core.records import FloatArray, Trajectory
-from semiprune_core.scores.base import HARDER, SCORES, finite_scores, mean_over_epochs
+from semiprune_core.scores.base import HARDER, SCORES, Window, finite_scores, mean_over_epochs
 from semiprune_core.scores.windows import COLUMNS, check_window, sliding_moments
 
 
@@ -16,10 +16,9 @@ from semiprune_core.scores.windows import COLUMNS, check_window, sliding_moments
     explain="How restless the label's probability was, window by window over the whole training: "
     "high for images that were learned and lost again, low for those that are easy or never learned.",
     paper="arXiv:2306.05175",
-    knobs={"window": "window"},
     needs=("target_prob",),
 )
-def dynamic_uncertainty(trajectory: Trajectory, *, window: int = 10) -> FloatArray:
+def dynamic_uncertainty(trajectory: Trajectory, *, window: Window = 10) -> FloatArray:
     """(N,) mean over all windows of J epochs of the deviation (J - 1) of p(label) within them.
 
     ``window`` is J. The T - J + 1 windows go over the whole run, as in the code of DUAL and of SemiPrune; that of the

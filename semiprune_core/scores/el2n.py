@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from semiprune_core.checks import check_range
+from semiprune_core.knobs import Knob
 from semiprune_core.records import FloatArray, Trajectory
 from semiprune_core.scores.base import HARDER, SCORES, finite_scores, mean_over_epochs
+
+Early = Annotated[
+    int | None,
+    Knob("EL2N looks at the first so many epochs.", title="Epochs of EL2N", low=1, setting="el2n_epochs"),
+]
 
 
 @SCORES.register(
@@ -13,10 +21,9 @@ from semiprune_core.scores.base import HARDER, SCORES, finite_scores, mean_over_
     higher_is=HARDER,
     explain="How far the predicted probabilities were from the label in the first epochs: high for hard images.",
     paper="arXiv:2107.07075",
-    knobs={"n_epochs": "el2n_epochs"},
     needs=("el2n",),
 )
-def el2n(trajectory: Trajectory, *, n_epochs: int | None = 10) -> FloatArray:
+def el2n(trajectory: Trajectory, *, n_epochs: Early = 10) -> FloatArray:
     """(N,) mean over the first ten epochs of the L2 norm of softmax - one-hot, in [0, sqrt 2].
 
     A run shorter than ``n_epochs`` gives all its epochs: the score asks for *early* ones, and they all are.

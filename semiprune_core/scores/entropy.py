@@ -15,7 +15,6 @@ from semiprune_core.scores.base import HARDER, SCORES, finite_scores
     higher_is=HARDER,
     explain="How undecided the model was between the classes at the end of training, in nats.",
     paper="arXiv:1906.11829",
-    knobs={},
     needs=("last_entropy",),
 )
 def entropy(trajectory: Trajectory) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiprune_core.records import FloatArray, Trajectory
-from semiprune_core.scores.base import HARDER, SCORES, scored_epochs
+from semiprune_core.scores.base import HARDER, SCORES, AumEpochs, scored_epochs
 
 
 @SCORES.register(
@@ -14,10 +14,9 @@ from semiprune_core.scores.base import HARDER, SCORES, scored_epochs
     higher_is=HARDER,
     explain="How often the model got the image right and lost it again; images it never got right count as hardest.",
     paper="arXiv:1812.05159",
-    knobs={"n_epochs": "aum_epochs"},
     needs=("correct",),
 )
-def forgetting(trajectory: Trajectory, *, n_epochs: int | None = None) -> FloatArray:
+def forgetting(trajectory: Trajectory, *, n_epochs: AumEpochs = None) -> FloatArray:
     """(N,) number of steps correct -> wrong within the first T epochs; T for an image that was never correct.
 
     T epochs hold at most T // 2 such steps, so T is more than any learned image can reach, and finite.

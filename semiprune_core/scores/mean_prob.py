@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from semiprune_core.records import FloatArray, Trajectory
-from semiprune_core.scores.base import EASIER, SCORES, finite_scores, mean_over_epochs, scored_epochs
+from semiprune_core.scores.base import EASIER, SCORES, DualEpochs, finite_scores, mean_over_epochs, scored_epochs
 
 
 @SCORES.register(
@@ -12,10 +12,9 @@ from semiprune_core.scores.base import EASIER, SCORES, finite_scores, mean_over_
     higher_is=EASIER,
     explain="The probability the model gave to the label, averaged over the scored epochs.",
     paper="arXiv:2009.10795",
-    knobs={"n_epochs": "dual_epochs"},
     needs=("target_prob",),
 )
-def mean_prob(trajectory: Trajectory, *, n_epochs: int | None = None) -> FloatArray:
+def mean_prob(trajectory: Trajectory, *, n_epochs: DualEpochs = None) -> FloatArray:
     """(N,) mean over the first T epochs of p(label), in [0, 1]; T is that of DUAL.
 
     >>> import numpy as np

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,36 +10,75 @@ import numpy as np
 
 from semiprune_core.checks import check_range
 from semiprune_core.errors import MissingStepError
+from semiprune_core.knobs import Knob, knobs_of
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import BoolArray, Evidence, FloatArray, IntArray, Trajectory
 from semiprune_core.scores.base import SCORES
-from semiprune_core.settings import Settings
+from semiprune_core.settings import check_names
 
 BLOCK = 1 << 15  # images per block: 128 KB of float32 per row and read, 85 MB for 200 epochs
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScoreSettings(Settings):
-    """What the scores need to know. ``None`` means all epochs.
+def score_settings_of(score: str) -> dict[str, Knob]:
+    """The settings of one score by name, each with the knob it turns.
 
-    ``aum_epochs`` is T of AUM and forgetting; ``dual_epochs`` is T of DUAL and of the mean probability and variability
-    beside it; ``window`` is J of DUAL and of dynamic uncertainty (which looks at the whole run), ``gamma`` the exponent
-    on DUAL's deviation; ``el2n_epochs`` the early epochs of EL2N.
+    >>> {setting: knob.name for setting, knob in score_settings_of("dual").items()}
+    {'dual_epochs': 'n_epochs', 'window': 'window', 'gamma': 'gamma'}
+    """
+    return {knob.setting or f"{score}_{knob.name}": knob for knob in knobs_of(SCORES[score]).values()}
+
+
+def score_knobs() -> dict[str, Knob]:
+    """The settings of all scores by name, in the order of the registry."""
+    found: dict[str, Knob] = {}
+    for score in SCORES:
+        for setting, knob in score_settings_of(score).items():
+            if found.setdefault(setting, knob) != knob:
+                raise ValueError(f"The setting '{setting}' of the score '{score}' is another one elsewhere. Rename it.")
+    return found
+
+
+class ScoreSettings(Mapping[str, Any]):
+    """What the scores need to know: a value for each setting that a score declares, its default where none is given.
+
+    >>> settings = ScoreSettings(dual_epochs=30)
+    >>> settings["dual_epochs"], settings["window"]
+    (30, 10)
     """
 
-    aum_epochs: int | None = None
-    dual_epochs: int | None = None
-    window: int = 10
-    gamma: float = 1.0
-    el2n_epochs: int = 10
+    def __init__(self, **given: Any) -> None:
+        known = score_knobs()
+        check_names(given, known)
+        for name, value in given.items():
+            known[name].check(value, name)
+        self._values = {name: given.get(name, knob.default) for name, knob in known.items()}
 
-    def check(self) -> None:
-        for name in ("aum_epochs", "dual_epochs", "el2n_epochs"):
-            value = getattr(self, name)
-            if value is not None:
-                check_range(name, value, low=1)
-        check_range("window", self.window, low=2)
-        check_range("gamma", self.gamma, low=0, high=1, low_open=True)
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self._values.items())))
+
+    def __repr__(self) -> str:
+        return f"ScoreSettings({', '.join(f'{name}={value!r}' for name, value in self.items())})"
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(self._values)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> ScoreSettings:
+        """As they were kept; what a score had to know that is no longer there is passed over."""
+        known = score_knobs()
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+    def replace(self, **changes: Any) -> ScoreSettings:
+        return ScoreSettings(**{**self._values, **changes})
 
     def knobs(self, score: str) -> dict[str, Any]:
         """The keyword arguments of one score.
@@ -47,7 +86,7 @@ class ScoreSettings(Settings):
         >>> ScoreSettings(dual_epochs=30).knobs("dual")
         {'n_epochs': 30, 'window': 10, 'gamma': 1.0}
         """
-        return {knob: getattr(self, field) for knob, field in SCORES.facts(score).get("knobs", {}).items()}
+        return {knob.name: self[setting] for setting, knob in score_settings_of(score).items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiprune_core.records import FloatArray, Trajectory
-from semiprune_core.scores.base import HARDER, SCORES, finite_scores, mean_over_epochs, scored_epochs
+from semiprune_core.scores.base import HARDER, SCORES, DualEpochs, finite_scores, mean_over_epochs, scored_epochs
 
 
 @SCORES.register(
@@ -14,10 +14,9 @@ from semiprune_core.scores.base import HARDER, SCORES, finite_scores, mean_over_
     higher_is=HARDER,
     explain="How much the label's probability moved over the scored epochs: high for images the model wavered on.",
     paper="arXiv:2009.10795",
-    knobs={"n_epochs": "dual_epochs"},
     needs=("target_prob",),
 )
-def variability(trajectory: Trajectory, *, n_epochs: int | None = None) -> FloatArray:
+def variability(trajectory: Trajectory, *, n_epochs: DualEpochs = None) -> FloatArray:
     """(N,) standard deviation (T - 1) of p(label) over the first T epochs; 0 for a single epoch.
 
     >>> prob = np.array([[0.0, 0.5], [0.5, 0.5], [1.0, 0.5]])

@@ -113,7 +113,7 @@ def epoch_candidates(n_epochs: int, window: int) -> tuple[int, ...]:
 def grid_of(settings: SearchSettings, source: ScoreSource) -> Grid:
     n_images, n_epochs = int(source.artifact.facts["n_images"]), source.n_epochs
     assert n_epochs is not None  # scores on labels come from a dynamics run
-    return make_grid(settings, n_images, n_epochs, settings_of(source).window)
+    return make_grid(settings, n_images, n_epochs, settings_of(source)["window"])
 
 
 def best_epochs(table: pd.DataFrame, grid: Grid) -> int | None:

@@ -4,7 +4,8 @@ A selector is a function ``(evidence, budget, *, rng, **knobs) -> (budget,)`` th
 positions, best first, the same ones for the same evidence, knobs and state of ``rng``. Images that are equal to it are
 told apart by chance, never by position: pools come sorted by class, and "the first of the equal ones" were one class.
 
-Facts given at registration:
+Knobs that a person may set are declared in its signature (:mod:`semiprune_core.knobs`); those that several selectors
+share stand here. Facts given at registration:
 
     title     for people
     explain   one sentence for the page
@@ -17,12 +18,13 @@ Facts given at registration:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError, MissingStepError
+from semiprune_core.knobs import PRUNING_RATIO, SCORE_NAMES, Knob
 from semiprune_core.records import Evidence, FloatArray, IntArray, coreset_size
 from semiprune_core.registry import Registry
 from semiprune_core.scores import EASIER, HARDER, SCORES
@@ -30,6 +32,15 @@ from semiprune_core.scores import EASIER, HARDER, SCORES
 Selector = Callable[..., IntArray]
 SELECTORS: Registry[Selector] = Registry("selector")
 DEFAULT_CUTOFF = 0.1  # see defaults.py for the evidence
+
+CUTOFF = Knob(
+    "The share of the pool dropped at the hard end, where wrong labels gather.",
+    low=0,
+    high=PRUNING_RATIO,
+    shown=(0.0, 0.95),
+    step=0.01,
+)
+ScoreName = Annotated[str, Knob("The score that a plain selector goes by.", choices=SCORE_NAMES)]
 
 
 class Whole(Protocol):
@@ -99,7 +110,7 @@ def equal_shares(capacity: IntArray, budget: int, at_least: IntArray | None = No
             low = level
         else:
             high = level - 1
-    shares = np.clip(low, floor, capacity)
+    shares: IntArray = np.clip(low, floor, capacity)
     left = budget - int(shares.sum())
     room = np.flatnonzero((shares < capacity) & (shares == low))
     largest = room[np.argsort(-capacity[room], kind="stable")]

@@ -17,13 +17,14 @@ draw is exact, needs logarithms only, and one sort does it; no weight is too sma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
 from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.knobs import Knob
 from semiprune_core.records import Evidence, FloatArray, IntArray
 from semiprune_core.selection.base import SELECTORS, check_budget, column, ordered
 
@@ -58,7 +59,7 @@ def beta_log_density(x: FloatArray, alpha: float, beta: float) -> FloatArray:
     check_range("alpha", alpha, low=0, low_open=True)
     check_range("beta", beta, low=0, low_open=True)
     x = np.asarray(x, dtype=np.float64)
-    return xlogy(alpha - 1, x) + xlog1py(beta - 1, -x) - betaln(alpha, beta)
+    return np.asarray(xlogy(alpha - 1, x) + xlog1py(beta - 1, -x) - betaln(alpha, beta))
 
 
 def difficult_mean(evidence: Evidence) -> float:
@@ -99,7 +100,16 @@ def select_beta(
     budget: int,
     *,
     rng: np.random.Generator,
-    c_d: float = 5.0,
+    c_d: Annotated[
+        float,
+        Knob(
+            "How long Beta sampling prefers hard images as more is pruned; at least 1.",
+            title="c_D",
+            low=1,
+            shown=(1.0, 15.0),
+            step=0.1,
+        ),
+    ] = 5.0,
     concentration: float = CONCENTRATION,
     mu_d: float | None = None,
     pruning_ratio: float | None = None,

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from semiprune_core.records import Evidence, IntArray
-from semiprune_core.selection.base import SELECTORS, check_budget, easiness, hard_end, ordered, whole_cutoff
+from semiprune_core.selection.base import (
+    CUTOFF,
+    SELECTORS,
+    ScoreName,
+    check_budget,
+    easiness,
+    hard_end,
+    ordered,
+    whole_cutoff,
+)
 
 
 @SELECTORS.register(
@@ -22,8 +33,8 @@ def select_cutoff(
     budget: int,
     *,
     rng: np.random.Generator,
-    cutoff: float | None = None,
-    score: str = "aum",
+    cutoff: Annotated[float | None, CUTOFF] = None,
+    score: ScoreName = "aum",
     higher_is: str | None = None,
     hard_share: float | None = None,
 ) -> IntArray:

@@ -38,7 +38,7 @@ very trials, so the gains are a little flattering: search your own. How these va
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import UnknownNameError
 from semiprune_core.records import FloatArray
 
+Row = TypeVar("Row")
 PAPER_RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
 PAPER_CUTOFFS: dict[str, tuple[float, ...]] = {  # Semi-AUM+Cutoff, by pruning ratio
     "food101": (0.1, 0.3, 0.5, 0.6, 0.8),
@@ -228,7 +229,7 @@ def _cutoff_at(cutoffs: tuple[float, ...], pruning_ratio: float) -> float:
     return round(min(cutoff, pruning_ratio), 4)
 
 
-def _known(dataset: str, table: dict[str, Any]) -> Any:
+def _known(dataset: str, table: dict[str, Row]) -> Row:
     if dataset not in table:
         raise UnknownNameError(f"The paper has no values for '{dataset}'. It has: {', '.join(table)}.")
     return table[dataset]

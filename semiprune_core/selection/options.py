@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -72,8 +72,8 @@ def complete_knobs(name: str, function: Selector, knobs: Mapping[str, Any]) -> d
     return {**known, **knobs}
 
 
-def knob_defaults(function: Selector) -> dict[str, Any]:
-    """The keyword-only arguments a person may set, with their defaults."""
+def knob_defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    """All keyword-only arguments with their defaults, also those that are no knobs for a person."""
     parameters = inspect.signature(function).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "rng"}
 
@@ -129,7 +129,7 @@ class _Floor:
     ``members``: positions by class; ``wanted`` (K,): at least so many, images that must be kept included.
     """
 
-    members: list[IntArray]
+    members: Sequence[IntArray]
     wanted: IntArray
     each: int
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from semiprune_core.checks import check_range
+from semiprune_core.knobs import Knob
 from semiprune_core.records import Evidence, FloatArray, IntArray
 from semiprune_core.selection.base import (
+    CUTOFF,
     SELECTORS,
+    ScoreName,
     check_budget,
     easiness,
     equal_shares,
@@ -33,9 +38,12 @@ def select_stratified(
     budget: int,
     *,
     rng: np.random.Generator,
-    cutoff: float = 0.0,
-    n_bins: int = 50,
-    score: str = "aum",
+    cutoff: Annotated[float, CUTOFF] = 0.0,
+    n_bins: Annotated[
+        int,
+        Knob("How many bins the range of the score is cut into.", title="Bins", low=1, shown=(1, 500), flag="--bins"),
+    ] = 50,
+    score: ScoreName = "aum",
     higher_is: str | None = None,
     hard_share: float | None = None,
 ) -> IntArray:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from semiprune_core.checks import check_choice
+from semiprune_core.knobs import Knob
 from semiprune_core.records import Evidence, IntArray
-from semiprune_core.selection.base import SELECTORS, check_budget, easiness, ordered
+from semiprune_core.selection.base import SELECTORS, ScoreName, check_budget, easiness, ordered
 
 HARDEST, EASIEST = "hardest", "easiest"
 
@@ -23,8 +26,10 @@ def select_top(
     budget: int,
     *,
     rng: np.random.Generator,
-    keep: str = HARDEST,
-    score: str = "aum",
+    keep: Annotated[
+        str, Knob("Which end of the score is kept.", title="Keep the", choices=(HARDEST, EASIEST))
+    ] = HARDEST,
+    score: ScoreName = "aum",
     higher_is: str | None = None,
 ) -> IntArray:
     """(budget,) positions of the ``keep`` = "hardest" or "easiest" images, the most extreme first.

@@ -155,7 +155,7 @@ def test_other_score_settings_do_not_train_again(project):
     other = EvidenceRequest(project, progress, settings={**QUICK, "gamma": 0.5})
     again = stored_evidence("fully_supervised", other)
     assert again.artifact.id != first.artifact.id and not [one for one in progress.reports if "loss" in one]
-    assert again.table().settings.gamma == 0.5 and again.table().settings.window == 2
+    assert again.table().settings["gamma"] == 0.5 and again.table().settings["window"] == 2
     assert not np.array_equal(again.table()["dual"], first.table()["dual"])
 
 
@@ -292,7 +292,9 @@ def as_kept_before(project, kept):
 def test_evidence_of_an_earlier_version_serves_its_coresets_and_is_made_anew_for_others(method, project):
     old = as_kept_before(project, stored_evidence(method, request(project)))
     asked = CoresetRequest(method=method, pruning_ratio=0.5)
-    by_dual = build_coreset(project, CoresetRequest(method=method, pruning_ratio=0.5, score="dual"), kept=old)
+    by_dual = build_coreset(
+        project, CoresetRequest(method=method, pruning_ratio=0.5, given={"score": "dual"}), kept=old
+    )
     assert by_dual.artifact.settings["knobs"]["score"] == "dual"
     assert first_difference(verify(export_csv(project, by_dual).kept, Collected())) is None
 

@@ -45,7 +45,7 @@ def test_every_method_has_a_picture_that_adds_up(view, method, ratio):
 
 
 def test_the_border_of_a_cutoff_lies_at_its_ends(view):
-    found = preview(view, CoresetRequest(pruning_ratio=0.6, cutoff=0.2))
+    found = preview(view, CoresetRequest(pruning_ratio=0.6, given={"cutoff": 0.2}))
     aum = np.sort(view.table["aum"])
     rows = {border.title: view.table["aum"][list(border.positions)] for border in found.borders}
     assert rows["Dropped, just too hard"][0] == aum[39] and rows["Kept, the hardest"][0] == aum[40]
@@ -53,7 +53,9 @@ def test_the_border_of_a_cutoff_lies_at_its_ends(view):
 
 
 def test_a_preview_is_what_is_built(project, view):
-    request = CoresetRequest(method="semi_dual_beta", pruning_ratio=0.7, seed=3, n_epochs=11, gamma=0.5, c_d=3.0)
+    request = CoresetRequest(
+        method="semi_dual_beta", pruning_ratio=0.7, seed=3, given={"n_epochs": 11, "gamma": 0.5, "c_d": 3.0}
+    )
     found = preview(view, request)
     built = build_coreset(project, request).coreset()
     assert built.indices.tolist() == found.coreset.indices.tolist()
@@ -92,7 +94,9 @@ def test_the_estimate_is_right_on_average_though_held_out_images_are_scored_with
         aum = rng.random(n) - 2.0 * (wrong & ~human)
         labels = np.where(wrong & ~human, 1, 0)
         view = fake_view(aum, labels, predicted=wrong.astype(int), human=human)
-        request = CoresetRequest(method=method, pruning_ratio=0.6, cutoff=0.3 if method == "cutoff" else None)
+        request = CoresetRequest(
+            method=method, pruning_ratio=0.6, given={"cutoff": 0.3 if method == "cutoff" else None}
+        )
         coreset = choose_coreset(view.evidence, request, Basis(n))
         estimates.append(select_view.estimated_error(view, coreset).value)
         pseudo = coreset.mask & ~human
@@ -138,19 +142,19 @@ def test_a_model_that_has_seen_all_labels_is_not_measured(view, monkeypatch):
 
 
 def test_a_cutoff_drops_wrong_labels(view):
-    found = preview(view, CoresetRequest(pruning_ratio=0.5, cutoff=0.2))
+    found = preview(view, CoresetRequest(pruning_ratio=0.5, given={"cutoff": 0.2}))
     assert found.wrong_after.value < found.wrong_before.value / 2
 
 
 def test_it_is_told_when_the_coreset_has_more_wrong_labels_than_the_pool(view):
-    clean = preview(view, CoresetRequest(pruning_ratio=0.5, cutoff=0.2))
-    hard = preview(view, CoresetRequest(pruning_ratio=0.8, cutoff=0.0))
+    clean = preview(view, CoresetRequest(pruning_ratio=0.5, given={"cutoff": 0.2}))
+    hard = preview(view, CoresetRequest(pruning_ratio=0.8, given={"cutoff": 0.0}))
     assert hard.wrong_after.value > 2 * hard.wrong_before.value
     assert hard.has_more_wrong_labels and not clean.has_more_wrong_labels
 
 
 def test_without_reference_labels_the_held_out_ones_tell(view):
-    hard = preview(view, CoresetRequest(pruning_ratio=0.8, cutoff=0.0))
+    hard = preview(view, CoresetRequest(pruning_ratio=0.8, given={"cutoff": 0.0}))
     blind = dataclasses.replace(hard, wrong_before=None, wrong_after=None)
     for low, told in ((0.3, True), (0.1, False), (None, False)):
         error = dataclasses.replace(hard.error, low=low, everywhere=0.2)

@@ -76,7 +76,7 @@ def test_more_epochs_than_there_are_is_refused(project):
 @pytest.mark.parametrize("n_epochs, scored, window", [(2, 2, 2), (10, 10, 10), (30, 30, 10), (200, 30, 10)])
 def test_short_runs_have_shorter_windows(n_epochs, scored, window):
     found = default_score_settings(n_epochs)
-    assert (found.dual_epochs, found.window) == (scored, window)
+    assert (found["dual_epochs"], found["window"]) == (scored, window)
 
 
 def test_a_correction_is_a_review_and_makes_the_scores_old(project):

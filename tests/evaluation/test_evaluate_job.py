@@ -238,7 +238,7 @@ def test_small_coresets_come_first_and_every_method_has_a_first_seed_before_a_se
 def test_it_trains_on_the_coreset_of_the_select_page_with_true_labels(project, quick):
     hardest = {"semi_aum_cutoff": {"0.5": {"cutoff": 0.0}}}
     done(evaluate(project, methods=("semi_aum_cutoff",), ratios=(0.5,), seeds=(3,), knobs=hardest))
-    request = CoresetRequest(method="semi_aum_cutoff", pruning_ratio=0.5, seed=3, cutoff=0.0)
+    request = CoresetRequest(method="semi_aum_cutoff", pruning_ratio=0.5, seed=3, given={"cutoff": 0.0})
     saved = build_coreset(project, request).coreset()
     pool, idx = project.pool(), np.sort(saved.indices)
     np.testing.assert_array_equal(quick[0]["images"], pool.images()[idx])
@@ -258,7 +258,7 @@ def test_a_baseline_is_trained_on_the_coreset_of_the_select_page(
     knobs = {method: {"0.7": given}}
     asked = {"methods": (method,), "ratios": (0.7,), "seeds": (3,), "evidence": BRIEFLY, "knobs": knobs}
     trials = done(evaluate(project, **asked)).trials()
-    request = CoresetRequest(method=method, pruning_ratio=0.7, seed=3, **given)
+    request = CoresetRequest(method=method, pruning_ratio=0.7, seed=3, given=given)
     kept = own_evidence(project, request, settings=BRIEFLY)
     saved = build_coreset(project, request, kept=kept).coreset()
     np.testing.assert_array_equal(quick[0]["images"], project.pool().images()[np.sort(saved.indices)])

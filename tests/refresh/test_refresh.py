@@ -39,7 +39,9 @@ def whole_line(tmp_path_factory):
     submit_dynamics(made, device="cpu", immediate=True, seeds=(5, 6), **DYNAMICS)
     with_settings(made, gamma=0.5)
     for ratio in (0.5, 0.8):
-        build_coreset(made, CoresetRequest(method="semi_aum_cutoff", pruning_ratio=ratio, cutoff=0.1, min_per_class=1))
+        build_coreset(
+            made, CoresetRequest(method="semi_aum_cutoff", pruning_ratio=ratio, min_per_class=1, given={"cutoff": 0.1})
+        )
     make_maps(made, MapSettings(method="pca"), Collected())
     assert freshness.out_of_date(made) == []
     return made
@@ -224,7 +226,9 @@ def test_a_coreset_that_cannot_be_rebuilt_is_told_and_the_others_are_made(projec
 
 def test_a_coreset_says_its_request(workspace, tmp_path):
     project = make_scored(workspace, tmp_path)
-    asked = CoresetRequest(method="semi_dual_beta", pruning_ratio=0.6, seed=4, c_d=3.5, gamma=0.7, min_per_class=2)
+    asked = CoresetRequest(
+        method="semi_dual_beta", pruning_ratio=0.6, seed=4, min_per_class=2, given={"c_d": 3.5, "gamma": 0.7}
+    )
     made = build_coreset(project, asked)
     again = refresh.request_of(project, made)
     assert again.replace(n_epochs=None) == asked

@@ -9,7 +9,7 @@ import pytest
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError, UnknownNameError
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.records import Trajectory
-from semiprune_core.scores import SCORES, ScoreSettings, available_scores, compute_scores
+from semiprune_core.scores import SCORES, ScoreSettings, available_scores, compute_scores, score_settings_of
 from semiprune_core.scores.aum import aum
 from semiprune_core.scores.dual import dual
 from semiprune_core.scores.dynamic_uncertainty import dynamic_uncertainty
@@ -138,8 +138,8 @@ def test_every_score_tells_its_facts(name):
     facts = SCORES.facts(name)
     assert facts["higher_is"] in ("easier", "harder")
     assert facts["explain"].endswith(".") and facts["title"] and facts["paper"]
-    for field in facts["knobs"].values():
-        assert hasattr(ScoreSettings(), field)
+    assert all(knob.help.endswith(".") and knob.words for knob in score_settings_of(name).values())
+    assert {*score_settings_of(name)} <= {*ScoreSettings()}
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -290,7 +290,7 @@ def test_searched_values_are_the_defaults_of_a_coreset(project):
     known = default_knobs(AUM, 0.7, latest_scores(project).basis()).selector
     assert before.artifact.settings["knobs"]["cutoff"] == known["cutoff"] != 0.2
     assert after.artifact.settings["knobs"]["cutoff"] == 0.2
-    own = build_coreset(project, CoresetRequest(method=AUM, pruning_ratio=0.7, cutoff=0.0))
+    own = build_coreset(project, CoresetRequest(method=AUM, pruning_ratio=0.7, given={"cutoff": 0.0}))
     assert own.artifact.settings["knobs"]["cutoff"] == 0.0
     nested = build_coresets(project, CoresetRequest(method=AUM), (0.7, 0.9), nested=True)
     assert [run.artifact.settings["knobs"]["cutoff"] for run in nested] == [0.2, 0.2]
