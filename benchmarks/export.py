@@ -20,7 +20,7 @@ from common import ROOT, benchmark_parser, finish, rounds, spread
 
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.exporting import FORMATS, export_coreset, open_content
-from semiprune_core.exporting.content import SCORES
+from semiprune_core.exporting.content import FIRST_SCORES
 from semiprune_core.project.artifacts import open_artifact
 from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.results import open_coreset, write_pseudo, write_scores
@@ -54,7 +54,7 @@ def make_project(home: Path, n: int) -> Project:
         )
     inputs = {"pool": pool.hash, "pseudo": open_artifact(draft.folder).hash}
     settings = ScoreSettings()
-    table = ScoreTable({name: rng.random(n) for name in SCORES}, settings, n)
+    table = ScoreTable({name: rng.random(n) for name in FIRST_SCORES}, settings, n)
     with project.draft("scores", settings=settings.to_json(), inputs=inputs) as draft:
         write_scores(draft, pool.ids, table)
         draft.facts.update(n_epochs=90, trajectories=[], seeds=[0], stability=None)

@@ -7,6 +7,7 @@ images, through the :class:`Place` it is given. Facts given at registration:
     explain        one sentence for the page
     label_source   where it says, for each image, whether its label is a person's or the model's
     options        the fields of ExportOptions that change it
+    whole_pool     optional: True where a twin holds every image of the pool
     ways           for formats that hand over images: the values of ``images`` they know, the default first
 
 Everything is written into a folder aside and takes its name at the end, the manifest last: an export is there when its
@@ -28,7 +29,7 @@ from typing import IO, Any
 
 from semiprune_core import files
 from semiprune_core.checks import check_choice
-from semiprune_core.exporting.content import COLUMNS, Content
+from semiprune_core.exporting.content import Content
 from semiprune_core.exporting.trees import SUMS, WAYS, FolderTree, Tree, ZipTree
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.project.artifacts import versions
@@ -155,7 +156,7 @@ class Place:
             },
             "kept_per_class": content.kept_per_class(),
             "kept_means": "kept = 1 is part of the coreset, kept = 0 was pruned",
-            "columns": list(COLUMNS),
+            "columns": list(content.columns),
             "warnings": list(self.warnings),
             **self.notes,
             "versions": versions(),
@@ -163,7 +164,7 @@ class Place:
 
 
 Format = Callable[[Content, Place], None]
-FORMATS: Registry[Format] = Registry("export format")
+FORMATS: Registry[Format] = Registry("export format", required=("explain", "label_source", "options"))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from semiprune_core.records import UNLABELED, Coreset, IntArray, PseudoLabels
 from semiprune_core.results import CoresetRun, PseudoRun, ScoreRun, made_from
 from semiprune_core.scores import ScoreTable
 
-SCORES = ("aum", "dual", "el2n", "forgetting", "mean_prob")
+FIRST_SCORES = ("aum", "dual", "el2n", "forgetting", "mean_prob")
 COLUMNS = (
     "image_id",
     "path",
@@ -36,9 +36,10 @@ COLUMNS = (
     "label_source",
     "pseudo_label",
     "confidence",
-    *SCORES,
+    *FIRST_SCORES,
     "rank",
 )
+"""What every table begins with; the other scores of the coreset's score table follow."""
 SOURCES = ("pseudo", "human")
 ROWS_AT_ONCE = 1 << 16
 
@@ -62,6 +63,16 @@ class Content:
     best_first_idx: IntArray
     label_snapshot: str | None
     """Hash of the human labels that are in ``labels``."""
+
+    @property
+    def more_scores(self) -> tuple[str, ...]:
+        """The scores behind the first ones, in the order of their table."""
+        return tuple(name for name in self.scores.columns if name not in FIRST_SCORES)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of every table of this export."""
+        return (*COLUMNS, *self.more_scores)
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -102,7 +113,7 @@ class Content:
         return selection_sha256(self.pool, self.coreset.indices)
 
     def rows(self, positions: IntArray, *, exact: bool) -> pa.Table:
-        """The rows of these images with the columns of COLUMNS; texts spreadsheet-safe unless ``exact``."""
+        """The rows of these images with all columns; texts spreadsheet-safe unless ``exact``."""
         names = [name if exact else safe_cell(name) for name in self.class_names]
         paths = self.pool.column("path").take(pa.array(positions))
         rank = self.rank[positions]
@@ -114,10 +125,10 @@ class Content:
             "label_source": _named(self.labels.human_mask[positions], list(SOURCES)),
             "pseudo_label": _named(self.predicted[positions], names),
             "confidence": pa.array(self.confidence[positions]),
-            **{name: pa.array(self.scores[name][positions]) for name in SCORES},
+            **{name: pa.array(self.scores[name][positions]) for name in (*FIRST_SCORES, *self.more_scores)},
             "rank": pa.array(rank, mask=rank == 0),
         }
-        return pa.table({name: columns[name] for name in COLUMNS})
+        return pa.table({name: columns[name] for name in self.columns})
 
     def batches(self, positions: IntArray, *, exact: bool) -> Iterator[tuple[IntArray, pa.Table]]:
         """Many images a chunk at a time: their positions and their rows."""

@@ -132,12 +132,9 @@ def estimate_bytes(content: Content, name: str, options: ExportOptions) -> int:
         place = Place(Path(folder), thin, options)
         FORMATS[name](thin, place)
         written = files.tree_bytes(folder)
-    rows = len(thin.kept_idx) + len(thin.all_idx) * (name in WHOLE_POOL)
-    return round(written / max(1, rows) * (n + len(content.all_idx) * (name in WHOLE_POOL)))
-
-
-WHOLE_POOL = ("csv", "parquet")
-"""Formats with a twin that holds every image."""
+    whole = FORMATS.facts(name).get("whole_pool", False)
+    rows = len(thin.kept_idx) + len(thin.all_idx) * whole
+    return round(written / max(1, rows) * (n + len(content.all_idx) * whole))
 
 
 def submit_export(

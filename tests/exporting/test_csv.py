@@ -15,6 +15,7 @@ from semiprune_core.exporting import COLUMNS, export_csv, hex_ids, safe_texts
 from semiprune_core.project.pool import show_id
 from semiprune_core.project.spreadsheet import safe_cell
 from semiprune_core.results import PseudoRun, latest_scores, open_coreset
+from semiprune_core.scores import SCORES
 from tests.support.scored_projects import make_scored
 
 
@@ -32,7 +33,7 @@ def test_kept_rows_and_the_twin_with_all(project):
     run = build_coreset(project, CoresetRequest(pruning_ratio=0.8))
     found = export_csv(project, run)
     kept, everything = rows(found.kept), rows(found.everything)
-    assert tuple(kept[0]) == COLUMNS
+    assert tuple(kept[0]) == (*COLUMNS, "dynamic_uncertainty", "entropy", "variability")
     assert len(kept) == 12 and len(everything) == 60
     assert kept == [row for row in everything if row["kept"] == "1"]
     pool, coreset = project.pool(), run.coreset()
@@ -47,7 +48,8 @@ def test_kept_rows_and_the_twin_with_all(project):
         assert row["label"] == pseudo.class_names[label] and row["pseudo_label"] == pseudo.class_names[answer]
         assert row["label_source"] == ("human" if human else "pseudo")
     scores = latest_scores(project).table()
-    assert [float(row["aum"]) for row in everything] == scores["aum"].tolist()
+    for name in SCORES:
+        assert [float(row[name]) for row in everything] == scores[name].tolist()
 
 
 def test_the_manifest_proves_the_files_and_the_same_coreset_gives_the_same_names(project):

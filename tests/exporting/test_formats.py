@@ -31,6 +31,7 @@ from semiprune_core.labeling.label_files import read_label_studio_rows
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.project.pool import show_id
 from semiprune_core.project.spreadsheet import TRIGGERS
+from semiprune_core.scores import SCORES
 from tests.exporting.conftest import select_in
 
 
@@ -87,7 +88,8 @@ def test_the_estimate_before_writing_is_about_what_is_written(name, project, sel
 
 def test_parquet_holds_the_same_rows_with_types(project, select, kept):
     table = pq.read_table(export_coreset(project, select(), "parquet").files["kept"])
-    assert table.column_names == list(COLUMNS)
+    assert table.column_names[: len(COLUMNS)] == list(COLUMNS)
+    assert {*table.column_names} == {*COLUMNS, *SCORES}
     assert table["image_id"].to_pylist() == [row["image_id"] for row in kept]
     assert table["label"].to_pylist() == [row["label"] for row in kept]
     assert (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pyarrow.csv
 
 from semiprune_core.exporting.base import FORMATS, Place
-from semiprune_core.exporting.content import COLUMNS, Content
+from semiprune_core.exporting.content import Content
 
 
 @FORMATS.register(
@@ -17,13 +17,14 @@ from semiprune_core.exporting.content import COLUMNS, Content
     explain="The kept images as a table, and a twin with every image of the pool; opens in any spreadsheet.",
     label_source="column label_source: human or pseudo",
     options=("exact",),
+    whole_pool=True,
 )
 def write_csv(content: Content, place: Place) -> None:
     options = pyarrow.csv.WriteOptions(include_header=False)
     place.expect(len(content.all_idx) + len(content.kept_idx))
     for role, positions in (("kept", content.kept_idx), ("all", content.all_idx)):
         with place.open(role, ".csv", rows=len(positions)) as file:
-            file.write((",".join(COLUMNS) + "\n").encode("ascii"))
+            file.write((",".join(content.columns) + "\n").encode("ascii"))
             for _, rows in content.batches(positions, exact=place.options.exact):
                 pyarrow.csv.write_csv(rows, file, options)
                 place.advance(rows.num_rows)

@@ -12,7 +12,7 @@ from typing import Any
 
 from semiprune_core import files
 from semiprune_core.exporting.base import FORMATS, Place
-from semiprune_core.exporting.content import SCORES, Content, original_paths
+from semiprune_core.exporting.content import FIRST_SCORES, Content, original_paths
 
 
 @FORMATS.register(
@@ -26,6 +26,7 @@ from semiprune_core.exporting.content import SCORES, Content, original_paths
 def write_fiftyone(content: Content, place: Place) -> None:
     place.expect(len(content.kept_idx))
     number = {name: index for index, name in enumerate(content.class_names)}
+    attributes = ("image_id", "label_source", "pseudo_label", *FIRST_SCORES, "rank", *content.more_scores)
     labels: dict[str, Any] = {}
     where: dict[str, str] = {}
     with place.tree() as tree:
@@ -42,11 +43,10 @@ def write_fiftyone(content: Content, place: Place) -> None:
                     place.advance(1)
             for name, row in zip(names, answers, strict=True):
                 is_human = row["label_source"] == "human"
-                attributes = {key: row[key] for key in ("image_id", "label_source", "pseudo_label", *SCORES, "rank")}
                 labels[name] = {
                     "label": number[row["label"]],
                     "confidence": 1.0 if is_human else row["confidence"],
-                    "attributes": attributes,
+                    "attributes": {key: row[key] for key in attributes},
                 }
         if where:
             tree.text("data.json", files.pretty_json(where))

@@ -17,6 +17,7 @@ REPEATED = ("label", "label_source", "pseudo_label")
     explain="The same two tables for pandas, Spark or DuckDB: typed, compressed, texts exactly as they are.",
     label_source="column label_source: human or pseudo",
     options=(),
+    whole_pool=True,
 )
 def write_parquet(content: Content, place: Place) -> None:
     place.expect(len(content.all_idx) + len(content.kept_idx))
