@@ -54,7 +54,7 @@ OWN_KNOBS = "own_knobs.json"
 """In a job's own folder: the knobs of methods that look at evidence of their own, by method and ratio."""
 
 
-@JOB_KINDS.register(KIND, title="Evaluate")
+@JOB_KINDS.register("evaluate", title="Evaluate")
 def run(context: JobContext) -> dict[str, Any]:
     settings = EvaluationSettings.from_json(context.settings)
     project, pool = context.project, context.project.pool()

@@ -108,13 +108,11 @@ class Counted:
         return self.whole.should_stop()
 
 
+@JOB_KINDS.register("label_budget", title="Label-budget study")
+@JOB_KINDS.register("pool_size", title="Pool-size study")
 def run(context: JobContext) -> dict[str, Any]:
     study = context.finished(ARTIFACT) or Study(context).run()
     return {"artifact": study.id, "n_trials": study.facts["n_trials"]}
-
-
-for _axis in AXES.values():
-    JOB_KINDS.register(_axis.kind, title=_axis.title)(run)
 
 
 class Study:

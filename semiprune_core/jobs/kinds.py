@@ -1,16 +1,21 @@
 """What a job can do, and where it is written down.
 
-A kind is a function ``run(context: JobContext) -> dict | None`` under a name in :data:`JOB_KINDS`. :data:`HOMES` says
-which module registers it, so that a kind is imported by the worker that runs it and by nobody else: importing
+A kind is a function ``run(context: JobContext) -> dict | None`` under a name in :data:`JOB_KINDS`. :func:`homes` finds
+the module that registers it, so that a kind is imported by the worker that runs it and by nobody else: importing
 ``semiprune_core.jobs`` never imports torch. What a worker imports is decided here and never by a file of a job.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
+import re
 from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import semiprune_core
 from semiprune_core.errors import UnknownNameError
 from semiprune_core.registry import Registry
 
@@ -19,7 +24,8 @@ if TYPE_CHECKING:
 
 JobFunction = Callable[["JobContext"], Mapping[str, Any] | None]
 
-JOB_KINDS: Registry[JobFunction] = Registry("job kind")
+JOB_KINDS: Registry[JobFunction] = Registry("job kind", required=("title",))
+DECORATOR = re.compile(r"^@JOB_KINDS\.register\((.*?)\)\n(?=@|def )", re.MULTILINE | re.DOTALL)
 
 
 class Home(NamedTuple):
@@ -30,21 +36,31 @@ class Home(NamedTuple):
     device: str = "cpu"
 
 
-HOMES: dict[str, Home] = {
-    "import": Home("semiprune_core.importing.job", "Import", device="io"),
-    "ssl": Home("semiprune_core.training.job", "Train"),
-    "preflight": Home("semiprune_core.training.preflight", "Pre-flight"),
-    "dynamics": Home("semiprune_core.dynamics.job", "Training dynamics"),
-    "search": Home("semiprune_core.search.job", "Search"),
-    "evaluate": Home("semiprune_core.evaluation.job", "Evaluate"),
-    "label_budget": Home("semiprune_core.evaluation.study_job", "Label-budget study"),
-    "pool_size": Home("semiprune_core.evaluation.study_job", "Pool-size study"),
-    "map": Home("semiprune_core.maps.job", "Map"),
-    "refresh": Home("semiprune_core.refresh.job", "Bring up to date", device="refresh"),
-    "export": Home("semiprune_core.exporting.job", "Export", device="io"),
-    "verify": Home("semiprune_core.exporting.job", "Verify", device="io"),
-    "finished_demo": Home("semiprune_core.demo.job", "Opening the finished demo", device="io"),
-}
+@cache
+def homes() -> dict[str, Home]:
+    """Where each kind is registered, read from the source of the core: importing it all would load torch."""
+    root = Path(semiprune_core.__file__).parent
+    found: dict[str, Home] = {}
+    for path in sorted(root.rglob("*.py")):
+        module = ".".join((root.name, *path.relative_to(root).with_suffix("").parts))
+        for arguments in DECORATOR.findall(path.read_text("utf-8")):
+            kind, home = _registered(arguments, module)
+            if kind in found:
+                raise ValueError(f"{found[kind].module} and {module} both register the job kind '{kind}'. Rename one.")
+            found[kind] = home
+    return found
+
+
+def _registered(arguments: str, module: str) -> tuple[str, Home]:
+    """A kind and what is said of it, all of it literals."""
+    call = ast.parse(f"register({arguments})", mode="eval").body
+    assert isinstance(call, ast.Call)
+    try:
+        (kind,) = (ast.literal_eval(value) for value in call.args)
+        facts = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+    except ValueError as error:
+        raise ValueError(f"{module} registers a job kind whose name or facts are no literals.") from error
+    return kind, Home(module, facts["title"], facts.get("device", "cpu"))
 
 
 def home_of(kind: str) -> Home:
@@ -52,12 +68,12 @@ def home_of(kind: str) -> Home:
     if kind in JOB_KINDS:
         facts = JOB_KINDS.facts(kind)
         return Home("", str(facts["title"]), str(facts.get("device", "cpu")))
-    if kind not in HOMES:
+    if kind not in homes():
         known = Registry[Home]("job kind")
-        for name in {*HOMES, *JOB_KINDS}:
+        for name in {*homes(), *JOB_KINDS}:
             known.register(name)(Home("", name))
         known[kind]  # raises, with the known names
-    return HOMES[kind]
+    return homes()[kind]
 
 
 def load_kind(kind: str) -> JobFunction:

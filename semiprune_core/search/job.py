@@ -28,7 +28,7 @@ from semiprune_core.trials import BOOK, Trial, TrialBook, hold_out
 from semiprune_core.trials.run import Workbench
 
 
-@JOB_KINDS.register(KIND, title="Search")
+@JOB_KINDS.register("search", title="Search")
 def run(context: JobContext) -> dict[str, Any]:
     settings = SearchSettings.from_json(context.settings)
     project, pool = context.project, context.project.pool()

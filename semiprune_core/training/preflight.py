@@ -142,7 +142,7 @@ def _clear_away(project: Project) -> None:
             job.delete()
 
 
-@JOB_KINDS.register(KIND, title="Pre-flight")
+@JOB_KINDS.register("preflight", title="Pre-flight")
 def run(context: JobContext) -> dict[str, Any]:
     """Train for a few steps as the run would."""
     settings = TrainSettings.from_json(context.settings)

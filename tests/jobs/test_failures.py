@@ -51,8 +51,8 @@ def test_a_named_error_keeps_its_sentence(tmp_path):
 
 
 def test_a_kind_whose_module_is_missing_or_does_not_register_it_fails_visibly(project, monkeypatch):
-    monkeypatch.setitem(kinds.HOMES, "ghost", kinds.Home("semiprune_core.jobs.states", "Ghost"))
-    monkeypatch.setitem(kinds.HOMES, "void", kinds.Home("semiprune_core.no_such_module", "Void"))
+    monkeypatch.setitem(kinds.homes(), "ghost", kinds.Home("semiprune_core.jobs.states", "Ghost"))
+    monkeypatch.setitem(kinds.homes(), "void", kinds.Home("semiprune_core.no_such_module", "Void"))
     ghost = submit(project, "ghost", {}, immediate=True)
     void = submit(project, "void", {}, immediate=True)
     assert "does not register the job kind 'ghost'" in ghost.status().message
