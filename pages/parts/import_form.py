@@ -7,50 +7,57 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts import components, errors, urls
+from pages.parts import components, errors, knobs, urls
 from pages.parts import project as projects
 from pages.parts.text import literal, size
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.importing.sources import datasets, manifest
-from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.importing.sources import SOURCES, datasets, kinds_by_suffix, manifest
+from semiprune_core.importing.sources.base import Form, SourceSpec
 from semiprune_core.importing.sources.uploads import uploaded_source
+from semiprune_core.knobs import knobs_of
 from semiprune_core.server import browser_token
 from semiprune_core.server.uploads import folder_of
 
-WAYS = {
-    "upload": (":material/upload: Upload", "A ZIP, an .npz, images or a folder from your computer."),
-    "folder": (
-        ":material/folder: Server folder",
-        "A folder this server can read. Class folders become reference labels.",
-    ),
-    "archive": (":material/folder_zip: ZIP or .npz on the server", "A file this server can read."),
-    "manifest": (
-        ":material/table: CSV or Parquet",
-        "A table with a path column, and labels and splits if you have them.",
-    ),
-    "torchvision": (":material/dataset: Known data set", "CIFAR, Food-101, SUN397 and others, from a local folder."),
-}
+UPLOAD = "upload"
+FIRST = ("folder", "zip", "npz", "manifest", "torchvision")
+"""The usual sources; all others follow."""
+
+
+def forms() -> dict[Form, list[str]]:
+    """The sources that can be typed, by their form."""
+    found: dict[Form, list[str]] = {}
+    for kind in sorted(SOURCES, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST)):
+        form = SOURCES.facts(kind).get("form")
+        if form is not None:
+            found.setdefault(form, []).append(kind)
+    return found
+
+
+def ways() -> dict[str, tuple[str, str]]:
+    """How a person may name a source: title and sentence by key, an upload first; sources of one form are one way."""
+    found = {UPLOAD: (":material/upload: Upload", "A ZIP, an .npz, images or a folder from your computer.")}
+    for form, kinds in forms().items():
+        package = SOURCES.package(kinds[0])
+        where = f" ({package})" if package else ""
+        found[kinds[0]] = f":material/{form.icon}: {form.title}{where}", form.explain
+    return found
 
 
 def choose_source(key: str) -> SourceSpec | None:
     """Draw the form; None until there is something to import."""
+    offered = ways()
     way = st.segmented_control(
         "Where are the images?",
-        list(WAYS),
-        format_func=lambda name: WAYS[name][0],
-        default="upload",
+        list(offered),
+        format_func=lambda name: offered[name][0],
+        default=UPLOAD,
         required=True,
         key=f"{key}_way",
     )
-    st.caption(WAYS[str(way)][1])
+    st.caption(offered[str(way)][1])
+    own = {UPLOAD: _upload, "manifest": _manifest, "torchvision": _torchvision}
     try:
-        spec = {
-            "upload": _upload,
-            "folder": _folder,
-            "archive": _file,
-            "manifest": _manifest,
-            "torchvision": _torchvision,
-        }[str(way)](key)
+        spec = own[str(way)](key) if way in own else _typed(key, str(way))
     except SemiPruneError as error:
         errors.show(error)
         return None
@@ -85,24 +92,20 @@ def _upload(key: str) -> SourceSpec | None:
     return uploaded_source(folder_of(space, str(arrived["upload"])))
 
 
-def _folder(key: str) -> SourceSpec | None:
-    path = st.text_input("Folder", placeholder="~/pictures/my-pool", key=f"{key}_folder").strip()
-    if not path:
+def _typed(key: str, kind: str) -> SourceSpec | None:
+    """The field of a source's form, and the options that are its knobs."""
+    form: Form = SOURCES.facts(kind)["form"]
+    text = st.text_input(form.label, placeholder=form.example, key=f"{key}_{kind}").strip()
+    options = knobs.draw(knobs_of(SOURCES[kind]), key=f"{key}_{kind}", start={}, around={})
+    if not text:
         return None
-    real = projects.workspace().guard.resolve(path)
-    if not real.is_dir():
-        raise SemiPruneError(f"{path} is not a folder on this server. Check the spelling.")
-    return SourceSpec("folder", str(real))
-
-
-def _file(key: str) -> SourceSpec | None:
-    path = st.text_input("File", placeholder="~/pictures/my-pool.zip", key=f"{key}_file").strip()
-    if not path:
-        return None
-    real = projects.workspace().guard.resolve(path)
-    if not real.is_file():
-        raise SemiPruneError(f"{path} is not a file on this server. Check the spelling.")
-    return SourceSpec("npz" if real.suffix.lower() == ".npz" else "zip", str(real))
+    if form.is_a == "text":
+        return SourceSpec(kind, text, options)
+    real = projects.workspace().guard.resolve(text)
+    if not (real.is_dir() if form.is_a == "folder" else real.is_file()):
+        raise SemiPruneError(f"{text} is not a {form.is_a} on this server. Check the spelling.")
+    meant = kinds_by_suffix().get(real.suffix.lower())
+    return SourceSpec(meant if meant in forms()[form] else kind, str(real), options)
 
 
 def _manifest(key: str) -> SourceSpec | None:

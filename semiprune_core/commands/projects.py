@@ -11,7 +11,7 @@ from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.exporting.verify import first_difference, verify
 from semiprune_core.importing import ImportSettings, import_source
-from semiprune_core.importing.sources import parse_source
+from semiprune_core.importing.sources import SOURCES, parse_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.project.pool import SIZES, PoolSettings
 from semiprune_core.project.workspace import Workspace, slug_of
@@ -24,7 +24,8 @@ def _configure_new(parser: argparse.ArgumentParser) -> None:
         dest="source",
         required=True,
         metavar="SOURCE",
-        help="a folder, a ZIP, a CSV or Parquet manifest, an .npz, torchvision:NAME, or demo",
+        help="a folder, a ZIP, a CSV or Parquet manifest, an .npz, torchvision:NAME, demo, "
+        f"or SOURCE:LOCATION with one of {SOURCES.listed()}",
     )
     parser.add_argument("--root", help="the folder of a torchvision set, or of a manifest's relative paths")
     parser.add_argument("--size", type=int, choices=SIZES, help="side of the training cache (default: by the images)")

@@ -57,7 +57,7 @@ def test_a_damaged_project_is_named_beside_the_others(workspace):
     assert "damaged" in app.error[0].value
 
 
-@pytest.mark.parametrize("way", ["upload", "folder", "archive", "manifest", "torchvision"])
+@pytest.mark.parametrize("way", ["upload", "folder", "zip", "manifest", "torchvision"])
 def test_every_way_to_choose_a_source_opens(way):
     app = AppTest.from_file(MAIN, default_timeout=60).run().switch_page("new.py")
     app.session_state["new_way"] = way
@@ -69,7 +69,7 @@ def test_every_way_to_choose_a_source_opens(way):
     [
         ("new_folder", "folder", "/etc", "lies outside the allowed folders"),
         ("new_folder", "folder", "https://example.com/pictures", "is an address, not a local path"),
-        ("new_file", "archive", "{tmp}/missing.zip", "is not a file on this server"),
+        ("new_zip", "zip", "{tmp}/missing.zip", "is not a file on this server"),
         ("new_table", "manifest", "{tmp}/empty.csv", "empty"),
         ("new_root", "torchvision", "/etc", "lies outside the allowed folders"),
     ],

@@ -10,27 +10,33 @@ from typing import Any
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.importing.sources.base import SOURCES, VARIANTS, Entry, Source, SourceSpec
 from semiprune_core.paths import PathGuard
-from semiprune_core.registry import import_siblings
+from semiprune_core.registry import import_installed, import_siblings
 
 import_siblings(__name__, __path__)
+import_installed("semiprune.sources", SOURCES)
 
-__all__ = ["SOURCES", "VARIANTS", "Entry", "Source", "SourceSpec", "open_source", "parse_source"]
+__all__ = ["SOURCES", "VARIANTS", "Entry", "Source", "SourceSpec", "kinds_by_suffix", "open_source", "parse_source"]
 
-SUFFIXES = {".zip": "zip", ".csv": "manifest", ".tsv": "manifest", ".parquet": "manifest", ".npz": "npz"}
+
+def kinds_by_suffix() -> dict[str, str]:
+    """Which source the ending of a file means."""
+    return {suffix: name for name in SOURCES for suffix in SOURCES.facts(name).get("suffixes", ())}
 
 
 def parse_source(text: str) -> SourceSpec:
-    """The source a person typed: a path, ``torchvision:NAME[:ROOT]`` or ``demo``.
+    """The source a person typed: a path, ``NAME:LOCATION`` such as ``torchvision:CIFAR10``, or ``demo``.
 
     >>> parse_source("torchvision:CIFAR10").location
     'CIFAR10'
     """
     if text == "demo":
         return SourceSpec("demo")
-    if text.startswith("torchvision:"):
-        _, name, *root = text.split(":", 2)
-        return SourceSpec("torchvision", name, {"root": root[0]} if root and root[0] else {})
-    kind = "folder" if os.path.isdir(os.path.expanduser(text)) else SUFFIXES.get(Path(text).suffix.lower(), "folder")
+    name, mark, rest = text.partition(":")
+    if mark and name in SOURCES:
+        parse = SOURCES.facts(name).get("parse")
+        return parse(rest) if parse else SourceSpec(name, rest)
+    is_folder = os.path.isdir(os.path.expanduser(text))
+    kind = "folder" if is_folder else kinds_by_suffix().get(Path(text).suffix.lower(), "folder")
     return SourceSpec(kind, text)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from semiprune_core.errors import SourceError
 from semiprune_core.importing.sources import layout, ziplist
-from semiprune_core.importing.sources.base import SOURCES, Entry, Origin
+from semiprune_core.importing.sources.base import ARCHIVE_FORM, SOURCES, Entry, Origin
 from semiprune_core.paths import PathGuard, normal_relative, shown
 from semiprune_core.records import Problem
 
@@ -102,6 +102,6 @@ def guarded_file(location: str, guard: PathGuard, what: str) -> Path:
     return path
 
 
-@SOURCES.register("zip", title="ZIP archive")
+@SOURCES.register("zip", title="ZIP archive", suffixes=(".zip",), form=ARCHIVE_FORM)
 def open_archive(location: str, *, guard: PathGuard, scratch: Path) -> ArchiveSource:
     return ArchiveSource(guarded_file(location, guard, "archive"))

@@ -24,7 +24,7 @@ import numpy as np
 from semiprune_core.errors import DiskFullError, SourceError, UnsafePathError
 from semiprune_core.importing.sources import ziplist
 from semiprune_core.importing.sources.archive import guarded_file, name_hash, repeated
-from semiprune_core.importing.sources.base import POOL_SPLIT, SOURCES, ArrayRow, Entry, Origin
+from semiprune_core.importing.sources.base import ARCHIVE_FORM, POOL_SPLIT, SOURCES, ArrayRow, Entry, Origin
 from semiprune_core.importing.sources.layout import split_of
 from semiprune_core.paths import PathGuard, normal_relative, shown
 from semiprune_core.records import Problem
@@ -218,7 +218,7 @@ def _unpacked(path: Path, member: ziplist.Member, target: Path) -> np.ndarray:
         raise _bad(path.name, f"{shown(member.name)} is not a plain array ({shown(reason)})", "NPZ_CORRUPT") from error
 
 
-@SOURCES.register("npz", title="NumPy .npz file")
+@SOURCES.register("npz", title="NumPy .npz file", suffixes=(".npz",), form=ARCHIVE_FORM)
 def open_arrays(location: str, *, guard: PathGuard, scratch: Path) -> ArraySource:
     path = guarded_file(location, guard, ".npz file")
     return ArraySource(path.name, scratch / "images.npy", unpack_columns(path, scratch))

@@ -2,6 +2,13 @@
 
 A source lists; it does not decode. Decoding happens in the import's worker processes, which receive
 :class:`Entry` objects and read through :func:`semiprune_core.importing.sources.reading.read_entry`.
+
+Facts given at registration:
+
+    title      for people
+    suffixes   optional: endings of files that mean this source, such as ``(".zip",)``
+    form       optional: a :class:`Form`, how a person names it on the page; without one the page does not offer it
+    parse      optional: from what was typed behind ``NAME:`` to a :class:`SourceSpec`; else that is the location
 """
 
 from __future__ import annotations
@@ -10,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from semiprune_core.knobs import knobs_of
 from semiprune_core.records import Problem
 from semiprune_core.registry import Registry
 
@@ -103,9 +111,39 @@ class Source(Protocol):
         """All entries, streamed, in the same order each time."""
 
 
+@dataclass(frozen=True)
+class Form:
+    """How a person names a source on the page: one field, ``label``, for a ``folder``, a ``file`` or a free ``text``.
+
+    Sources that share a form are one choice there; which one is meant follows from the file's ending. Options of the
+    source that are knobs (:mod:`semiprune_core.knobs`) are drawn below the field.
+    """
+
+    title: str
+    explain: str
+    label: str
+    example: str
+    is_a: Literal["folder", "file", "text"]
+    icon: str = "add_photo_alternate"
+
+
+ARCHIVE_FORM = Form(
+    title="ZIP or .npz on the server",
+    explain="A file this server can read.",
+    label="File",
+    example="~/pictures/my-pool.zip",
+    is_a="file",
+    icon="folder_zip",
+)
+
+
 OpenSource = Callable[..., Source]
 """``(location, *, guard, scratch, **options) -> Source``; the options are its own."""
 
 
-SOURCES: Registry[OpenSource] = Registry("source")
+def _check_source(name: str, opener: OpenSource) -> None:
+    knobs_of(opener)  # raises for knobs that are declared wrongly
+
+
+SOURCES: Registry[OpenSource] = Registry("source", check=_check_source)
 VARIANTS: Registry[Any] = Registry("variant")

@@ -21,7 +21,17 @@ from semiprune_core.checks import check_range
 from semiprune_core.errors import SourceError, UnknownNameError
 from semiprune_core.importing.sources import tiny_imagenet
 from semiprune_core.importing.sources.arrays import ArraySource
-from semiprune_core.importing.sources.base import POOL_SPLIT, SOURCES, TEST_SPLIT, Entry, FileAt, Origin, Source
+from semiprune_core.importing.sources.base import (
+    POOL_SPLIT,
+    SOURCES,
+    TEST_SPLIT,
+    Entry,
+    FileAt,
+    Form,
+    Origin,
+    Source,
+    SourceSpec,
+)
 from semiprune_core.importing.sources.folder import FolderSource, guarded_folder
 from semiprune_core.importing.sources.layout import Layout
 from semiprune_core.paths import PathGuard, normal_relative, shown
@@ -63,7 +73,25 @@ def _made(name: str, root: Path, download: bool, make: Callable[[], Any]) -> Any
         ) from error
 
 
-@SOURCES.register("torchvision", title="Known data set")
+def parse_dataset(text: str) -> SourceSpec:
+    """What stands behind ``torchvision:``, a name and perhaps its folder, ``NAME[:ROOT]``."""
+    name, _, root = text.partition(":")
+    return SourceSpec("torchvision", name, {"root": root} if root else {})
+
+
+@SOURCES.register(
+    "torchvision",
+    title="Known data set",
+    parse=parse_dataset,
+    form=Form(
+        title="Known data set",
+        explain="CIFAR, Food-101, SUN397 and others, from a local folder.",
+        label="Folder that holds it",
+        example="~/datasets",
+        is_a="text",
+        icon="dataset",
+    ),
+)
 def open_dataset(
     location: str,
     *,

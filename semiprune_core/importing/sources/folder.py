@@ -14,7 +14,7 @@ from pathlib import Path
 
 from semiprune_core.errors import SourceError, UnsafePathError
 from semiprune_core.importing.sources import layout, tiny_imagenet
-from semiprune_core.importing.sources.base import SOURCES, Entry, FileAt, Origin
+from semiprune_core.importing.sources.base import SOURCES, Entry, FileAt, Form, Origin
 from semiprune_core.paths import PathGuard, is_inside, normal_relative, shown
 from semiprune_core.records import Problem
 
@@ -173,7 +173,18 @@ def _only_subfolder(folder: Path) -> Path | None:
     return folder / name
 
 
-@SOURCES.register("folder", title="Folder on the server")
+@SOURCES.register(
+    "folder",
+    title="Folder on the server",
+    form=Form(
+        title="Server folder",
+        explain="A folder this server can read. Class folders become reference labels.",
+        label="Folder",
+        example="~/pictures/my-pool",
+        is_a="folder",
+        icon="folder",
+    ),
+)
 def open_folder(location: str, *, guard: PathGuard, scratch: Path) -> FolderSource:
     """Open a folder; a single folder around everything is looked through."""
     root = guarded_folder(location, guard)

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from semiprune_core.errors import SourceError, UnsafePathError
 from semiprune_core.importing.sources.archive import guarded_file, name_hash, repeated
-from semiprune_core.importing.sources.base import POOL_SPLIT, SOURCES, Entry, FileAt, Origin
+from semiprune_core.importing.sources.base import POOL_SPLIT, SOURCES, Entry, FileAt, Form, Origin
 from semiprune_core.importing.sources.folder import guarded_folder
 from semiprune_core.importing.sources.layout import split_of
 from semiprune_core.paths import PLAIN, PathGuard, is_inside, normal_relative, shown
@@ -359,7 +359,19 @@ def _cell(cells: list[str], at: int | None) -> str:
     return cells[at].strip() if at is not None and at < len(cells) else ""
 
 
-@SOURCES.register("manifest", title="CSV or Parquet table")
+@SOURCES.register(
+    "manifest",
+    title="CSV or Parquet table",
+    suffixes=(".csv", ".tsv", ".parquet"),
+    form=Form(
+        title="CSV or Parquet",
+        explain="A table with a path column, and labels and splits if you have them.",
+        label="Table",
+        example="~/pictures/images.csv",
+        is_a="file",
+        icon="table",
+    ),
+)
 def open_manifest(
     location: str,
     *,
