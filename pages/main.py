@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from pathlib import Path
 
@@ -16,18 +17,10 @@ from pages.parts import project as projects  # noqa: E402
 from pages.parts.text import literal  # noqa: E402
 from semiprune_core import steps  # noqa: E402
 from semiprune_core.errors import SemiPruneError  # noqa: E402
+from semiprune_core.registry import broken  # noqa: E402
 
-ICONS = {
-    "pool": "photo_library",
-    "label": "label",
-    "train": "model_training",
-    "pseudo": "fact_check",
-    "map": "scatter_plot",
-    "scores": "bar_chart",
-    "select": "filter_alt",
-    "evaluate": "balance",
-    "export": "output",
-}
+FRAME = ("__init__", "main", "home", "new")
+OTHER_ICON = "article"
 
 st.set_page_config(page_title="SemiPrune Studio", page_icon=str(ROOT / "assets" / "icon.png"), layout="wide")
 st.logo(str(ROOT / "assets" / "logo.png"), size="large", icon_image=str(ROOT / "assets" / "icon.png"))
@@ -39,7 +32,7 @@ def step_pages() -> list[st.Page]:
     states = {place.step.key: place.state for place in steps.standing(open_project)} if open_project else {}
     pages = []
     for step in steps.STEPS:
-        icon = "check_circle" if states.get(step.key) == "done" else ICONS[step.key]
+        icon = "check_circle" if states.get(step.key) == "done" else step.icon
         waiting = states.get(step.key) == "waiting"
         pages.append(
             st.Page(
@@ -52,6 +45,34 @@ def step_pages() -> list[st.Page]:
     return pages
 
 
+def other_pages() -> dict[str, tuple[str, str]]:
+    """Pages that are no step: what each file says of itself, by name. A new file here is a new page.
+
+    Its title is the first word or words of its docstring, up to the colon, its icon the constant ``ICON``.
+    """
+    found = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        if path.stem in FRAME or path.stem in steps.BY_KEY:
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        title = (ast.get_docstring(tree) or path.stem.capitalize()).partition(":")[0]
+        constants = {
+            target.id: node.value.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        found[path.stem] = title, str(constants.get("ICON", OTHER_ICON))
+    return found
+
+
+def tell_what_is_left_out() -> None:
+    """Packages from outside whose entry points could not be loaded."""
+    for left_out in broken():
+        st.warning(literal(left_out.sentence, 1000), icon=":material/extension_off:")
+
+
 def main() -> None:
     name = st.session_state.get(projects.KEY)
     if name is None and projects.KEY in st.query_params:
@@ -61,12 +82,19 @@ def main() -> None:
     home = st.Page("home.py", title="Projects", icon=":material/home:", default=True)
     new = st.Page("new.py", title="New project", icon=":material/add:", url_path="new", visibility="hidden")
     section = literal(open_project.title, 40) if open_project else "Steps"
-    page = st.navigation({"": [home, new], section: step_pages()}, expanded=True)
+    others = [
+        st.Page(f"{name}.py", title=title, icon=f":material/{icon}:", url_path=name)
+        for name, (title, icon) in other_pages().items()
+    ]
+    page = st.navigation({"": [home, new], section: [*step_pages(), *others]}, expanded=True)
+    warnings = st.container()
     if open_project is not None:
         st.query_params[projects.KEY] = open_project.name
     try:
         tour.show(page.url_path or "home")
         page.run()
+        with warnings:
+            tell_what_is_left_out()
     except SemiPruneError as error:
         errors.show(error)
         st.page_link("home.py", label="Go to Projects", icon=":material/arrow_forward:")

@@ -14,53 +14,11 @@ from semiprune_core.project.workspace import Project
 State = Literal["done", "next", "waiting"]
 
 
-@dataclass(frozen=True)
-class Step:
-    """One step. ``makes`` is the artifact kind that proves it was done, ``needs`` the step before it in need."""
-
-    key: str
-    title: str
-    purpose: str
-    makes: str | None
-    needs: str | None
-
-
-STEPS: tuple[Step, ...] = (
-    Step("pool", "Pool", "Import the images and see what is in them.", "pool", None),
-    Step("label", "Label", "Draw a random share of the pool and label it.", None, "pool"),
-    Step("train", "Train", "Learn from the labels and the unlabeled rest.", "pseudo", "label"),
-    Step("pseudo", "Pseudo-labels", "See how far the model's labels can be trusted.", None, "train"),
-    Step("map", "Map", "See the pool as a map of look-alikes.", "map", "pool"),
-    Step("scores", "Scores", "Train once more and score every image by how hard it is.", "scores", "train"),
-    Step("select", "Select", "Choose how much to prune, and how.", "coreset", "scores"),
-    Step("evaluate", "Evaluate", "Compare coresets with random selection and other methods.", "evaluation", "scores"),
-    Step("export", "Export", "Export the coreset together with its proof.", None, "select"),
-)
-BY_KEY = {step.key: step for step in STEPS}
-
-
 def _is_labeled(project: Project) -> bool:
     """Whether the drawn subset is complete; asks the label store only where there is one."""
     if not has_store(project):
         return False
     return progress(open_store(project)).complete
-
-
-def _is_exported(project: Project) -> bool:
-    return has_exports(project)
-
-
-def _is_trusted(project: Project) -> bool:
-    """Looking at pseudo-labels leaves nothing behind; whoever went on to score with them has looked."""
-    return project.latest("scores") is not None
-
-
-DONE_WHEN: dict[str, Callable[[Project], bool]] = {
-    "label": _is_labeled,
-    "pseudo": _is_trusted,
-    "export": _is_exported,
-}
-"""Steps whose end is not simply an artifact register here how to tell."""
 
 
 def _can_be_learned_from(project: Project) -> bool:
@@ -70,8 +28,58 @@ def _can_be_learned_from(project: Project) -> bool:
     return n_labeled_classes(open_store(project)) >= 2
 
 
-ENOUGH_WHEN: dict[str, Callable[[Project], bool]] = {"label": _can_be_learned_from}
-"""Steps that others may build on before they are complete: training may begin while people go on labeling."""
+def _is_trusted(project: Project) -> bool:
+    """Looking at pseudo-labels leaves nothing behind; whoever went on to score with them has looked."""
+    return project.latest("scores") is not None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step; its page is the file ``<key>.py`` among the pages.
+
+    ``needs`` is the step before it in need. It is done when there is an artifact of the kind ``makes``, or as ``done``
+    says; ``enough`` lets others build on it before that: training may begin while people go on labeling.
+    """
+
+    key: str
+    title: str
+    purpose: str
+    icon: str
+    needs: str | None
+    makes: str | None = None
+    done: Callable[[Project], bool] | None = None
+    enough: Callable[[Project], bool] | None = None
+
+
+STEPS: tuple[Step, ...] = (
+    Step("pool", "Pool", "Import the images and see what is in them.", "photo_library", None, "pool"),
+    Step(
+        "label",
+        "Label",
+        "Draw a random share of the pool and label it.",
+        "label",
+        "pool",
+        done=_is_labeled,
+        enough=_can_be_learned_from,
+    ),
+    Step("train", "Train", "Learn from the labels and the unlabeled rest.", "model_training", "label", "pseudo"),
+    Step(
+        "pseudo",
+        "Pseudo-labels",
+        "See how far the model's labels can be trusted.",
+        "fact_check",
+        "train",
+        done=_is_trusted,
+    ),
+    Step("map", "Map", "See the pool as a map of look-alikes.", "scatter_plot", "pool", "map"),
+    Step(
+        "scores", "Scores", "Train once more and score every image by how hard it is.", "bar_chart", "train", "scores"
+    ),
+    Step("select", "Select", "Choose how much to prune, and how.", "filter_alt", "scores", "coreset"),
+    Step("evaluate", "Evaluate", "Compare coresets with random selection and other methods.", "balance", "scores", "evaluation"),
+    Step("export", "Export", "Export the coreset together with its proof.", "output", "select", done=has_exports),
+)
+BY_KEY = {step.key: step for step in STEPS}
 
 
 @dataclass(frozen=True)
@@ -92,15 +100,15 @@ class Standing:
 
 
 def is_done(project: Project, step: Step) -> bool:
-    if step.key in DONE_WHEN:
-        return DONE_WHEN[step.key](project)
+    if step.done is not None:
+        return step.done(project)
     return step.makes is not None and project.latest(step.makes) is not None
 
 
 def standing(project: Project) -> list[Standing]:
     """Where ``project`` stands, step by step."""
     done = {step.key: is_done(project, step) for step in STEPS}
-    enough = {key: is_done or (key in ENOUGH_WHEN and ENOUGH_WHEN[key](project)) for key, is_done in done.items()}
+    enough = {step.key: done[step.key] or (step.enough is not None and step.enough(project)) for step in STEPS}
     places = []
     for step in STEPS:
         if done[step.key]:
