@@ -52,8 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     from semiprune_core.errors import SemiPruneError
     from semiprune_core.progress import Stopped
     from semiprune_core.project.workspace import Workspace
+    from semiprune_core.registry import broken
 
-    args = build_parser().parse_args(argv)
+    parser = build_parser()
+    for left_out in broken():
+        sys.stderr.write(f"semiprune: warning: {left_out.sentence}\n")
+    args = parser.parse_args(argv)
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     console = Console(quiet=args.quiet)
     console.catch_interrupts()

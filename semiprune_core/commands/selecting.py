@@ -25,7 +25,7 @@ from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores, open_coreset
 from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.results.score_source import has_own_evidence
-from semiprune_core.scores import score_knobs
+from semiprune_core.scores import SCORES, score_knobs
 from semiprune_core.selection import AIMS, SELECTORS
 
 
@@ -58,7 +58,7 @@ def _dynamics(args: argparse.Namespace, workspace: Workspace, console: Console) 
     follow(job, console)
     result = job.result() or {}
     run = ScoreRun(project.artifact(result["scores"]))
-    text = f"{run.artifact.id}: {', '.join(run.names)} for {run.artifact.facts['n_images']:,} images."
+    text = f"{run.artifact.id}: {SCORES.listed(run.names)} for {run.artifact.facts['n_images']:,} images."
     return Outcome({"job": job.id, **result, "stability": run.artifact.facts["stability"]}, text)
 
 
@@ -75,7 +75,7 @@ def _scores(args: argparse.Namespace, workspace: Workspace, console: Console) ->
     run = with_new_scores(project, run, progress=console)
     value: dict[str, Any] = {"scores": run.artifact.id, "hash": run.artifact.hash, "settings": run.artifact.settings}
     value |= {"columns": list(run.names), **{key: run.artifact.facts[key] for key in ("n_images", "stability")}}
-    text = f"{run.artifact.id}: {', '.join(run.names)} for {run.artifact.facts['n_images']:,} images."
+    text = f"{run.artifact.id}: {SCORES.listed(run.names)} for {run.artifact.facts['n_images']:,} images."
     if args.out is not None:
         write_table(run, args.out)
         value["out"] = str(args.out)
@@ -100,9 +100,9 @@ def write_table(run: ScoreRun, path: Path) -> None:
 
 
 def _configure_select(parser: argparse.ArgumentParser) -> None:
-    known = [*METHODS, *(name for name in SELECTORS if name not in METHODS)]
+    selectors = SELECTORS.listed(name for name in SELECTORS if name not in METHODS)
     parser.add_argument("name", help="the project")
-    parser.add_argument("--method", default=CoresetRequest.method, help=f"one of {', '.join(known)}")
+    parser.add_argument("--method", default=CoresetRequest.method, help=f"one of {METHODS.listed()}, {selectors}")
     ratio = parser.add_mutually_exclusive_group(required=True)
     ratio.add_argument("--ratio", type=float, help="the share to remove, 0 <= r < 1")
     ratio.add_argument("--ratios", type=numbers, metavar="R,R,...", help="several at once, such as 0.3,0.5,0.7,0.8,0.9")
@@ -203,7 +203,7 @@ def _configure_export(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--ratios", type=numbers, metavar="R,R,...", help="the latest coreset of each of these ratios")
     parser.add_argument("--method", help="with --ratios: of this method (default: that of the latest coreset)")
     parser.add_argument(
-        "--format", type=words, default=("csv",), metavar="F,...", help=f"some of {', '.join(FORMATS)} (default: csv)"
+        "--format", type=words, default=("csv",), metavar="F,...", help=f"some of {FORMATS.listed()} (default: csv)"
     )
     parser.add_argument("--exact", action="store_true", help="leave texts as they are, also where they look like code")
     parser.add_argument("--images", choices=WAYS, help="how formats with images hand them over (default: zip)")

@@ -19,7 +19,7 @@ from semiprune_core.training import TrainSettings, preflight
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the project")
-    parser.add_argument("--algorithm", default="fixmatch", help=f"{', '.join(ALGORITHMS)} (default: fixmatch)")
+    parser.add_argument("--algorithm", default="fixmatch", help=f"{ALGORITHMS.listed()} (default: fixmatch)")
     parser.add_argument("--preset", default="quick", help=f"{', '.join(SSL_PRESETS)} (default: quick)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda:0, mps (default: auto)")

@@ -46,7 +46,11 @@ class Method:
     evidence: str = "scores"
 
 
-METHODS: Registry[Method] = Registry("method")
+def _check_method(name: str, method: Method) -> None:
+    SELECTORS[method.selector]  # raises, with the known names
+
+
+METHODS: Registry[Method] = Registry("method", required=("explain",), check=_check_method)
 
 
 def needs_of(name: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Scores: from the trajectory to one number per image. A new score is one new file here."""
 
-from semiprune_core.registry import import_siblings
+from semiprune_core.registry import import_installed, import_siblings
 from semiprune_core.scores.base import EASIER, HARDER, SCORES
 from semiprune_core.scores.table import (
     ScoreSettings,
@@ -12,6 +12,7 @@ from semiprune_core.scores.table import (
 )
 
 import_siblings(__name__, list(__path__))
+import_installed("semiprune.scores", SCORES)
 
 __all__ = [
     "EASIER",

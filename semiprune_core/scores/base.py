@@ -22,14 +22,24 @@ import numpy as np
 
 from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidDataError
-from semiprune_core.knobs import N_EPOCHS, Knob
+from semiprune_core.knobs import N_EPOCHS, Knob, knobs_of
 from semiprune_core.records import FloatArray, Trajectory
 from semiprune_core.registry import Registry
 
 EASIER, HARDER = "easier", "harder"
 
 Score = Callable[..., FloatArray]
-SCORES: Registry[Score] = Registry("score")
+COLUMNS_OF_TABLES = ("image_id", "path", "kept", "label", "label_source", "pseudo_label", "confidence", "rank")
+"""Names that no score may have: its column stands beside these."""
+
+
+def _check_score(name: str, score: Score) -> None:
+    if name in COLUMNS_OF_TABLES:
+        raise ValueError(f"A score cannot be called '{name}': tables have a column of that name.")
+    knobs_of(score)  # raises for knobs that are declared wrongly
+
+
+SCORES: Registry[Score] = Registry("score", required=("higher_is", "explain"), check=_check_score)
 
 AumEpochs = Annotated[
     int | None,

@@ -24,13 +24,19 @@ import numpy as np
 
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError, MissingStepError
-from semiprune_core.knobs import PRUNING_RATIO, SCORE_NAMES, Knob
+from semiprune_core.knobs import PRUNING_RATIO, SCORE_NAMES, Knob, knobs_of
 from semiprune_core.records import Evidence, FloatArray, IntArray, coreset_size
 from semiprune_core.registry import Registry
 from semiprune_core.scores import EASIER, HARDER, SCORES
 
 Selector = Callable[..., IntArray]
-SELECTORS: Registry[Selector] = Registry("selector")
+
+
+def _check_selector(name: str, selector: Selector) -> None:
+    knobs_of(selector)  # raises for knobs that are declared wrongly
+
+
+SELECTORS: Registry[Selector] = Registry("selector", required=("explain", "needs", "nested"), check=_check_selector)
 DEFAULT_CUTOFF = 0.1  # see defaults.py for the evidence
 
 CUTOFF = Knob(
