@@ -6,20 +6,21 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts import charts, components, errors, job_panel, out_of_date, score_charts, score_images, score_views
+from pages.parts import charts, components, errors, job_panel, knobs, out_of_date, score_charts, score_images, score_views
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import jobs
 from semiprune_core.coresets import score_view
 from semiprune_core.coresets.score_view import Groups, ScoreView
 from semiprune_core.dynamics import submit_dynamics
+from semiprune_core.dynamics.scoring import new_scores, with_new_scores, with_settings
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import IntArray
 from semiprune_core.results import ScoreRun
-from semiprune_core.scores import SCORES
+from semiprune_core.scores import SCORES, ScoreSettings, score_knobs
 from semiprune_core.steps import BY_KEY
 
 PER_PAGE = 48
@@ -92,7 +93,7 @@ def facts(seen: ScoreView) -> None:
 def describe(name: str) -> None:
     said = SCORES.facts(name)
     direction = "Higher is easier." if said["higher_is"] == "easier" else "Higher is harder."
-    st.caption(f"**{said['title']}**: {said['explain']} {direction}")
+    st.caption(f"**{SCORES.title(name)}**: {said['explain']} {direction}")
 
 
 def split_control(seen: ScoreView) -> Groups:
@@ -204,6 +205,43 @@ def history(seen: ScoreView) -> None:
         st.plotly_chart(score_charts.training_curve(run.history()), key=f"curve_{run.artifact.id}", config=charts.QUIET)
 
 
+def offer_new_scores(project: Project, scores: ScoreRun) -> None:
+    """Scores that were added since the table was made, with the button that computes them."""
+    missing = new_scores(project, scores)
+    if not missing:
+        return
+    st.info(
+        f"New since these scores were made: {', '.join(map(SCORES.title, missing))}.", icon=":material/new_releases:"
+    )
+    if st.button("Compute new scores", key="scores_compute_new"):
+        with st.spinner("Scoring the stored trajectory"):
+            with_new_scores(project, scores)
+        st.rerun()
+
+
+def settings(project: Project, seen: ScoreView) -> None:
+    """What the scores know, and scoring anew with other values."""
+    st.caption("Another value scores the stored trajectory anew; nothing is trained. Former scores are kept.")
+    now = seen.table.settings
+    around = {**now, "n_epochs": seen.scores.n_epochs}
+    with st.form("score_settings", border=False):
+        chosen = knobs.draw(score_knobs(), key="score_setting", start=now, around=around)
+        given = st.form_submit_button("Score anew", icon=":material/refresh:")
+    if given:
+        with st.spinner("Scoring the stored trajectory"):
+            with_settings(project, seen.scores, **changed(now, chosen, seen.scores.n_epochs))
+        st.rerun()
+
+
+def changed(now: ScoreSettings, chosen: dict[str, Any], n_epochs: int) -> dict[str, Any]:
+    """What differs; all epochs stay all epochs where the control stands at the run's length."""
+    return {
+        name: value
+        for name, value in chosen.items()
+        if value != now[name] and not (now[name] is None and value == n_epochs)
+    }
+
+
 def main() -> None:
     project = projects.require("scores")
     projects.title(BY_KEY["scores"].title, BY_KEY["scores"].purpose)
@@ -222,8 +260,9 @@ def main() -> None:
         errors.show(error)
         start(project, words="Score anew", primary=True)
         return
+    offer_new_scores(project, scores)
     facts(seen)
-    tabs = st.tabs(["Histograms", "Plane", "Training", "Run again"])
+    tabs = st.tabs(["Histograms", "Plane", "Training", "Settings", "Run again"])
     with tabs[0]:
         behind(project, seen, histograms(seen), key="hist")
     with tabs[1]:
@@ -231,6 +270,8 @@ def main() -> None:
     with tabs[2]:
         history(seen)
     with tabs[3]:
+        settings(project, seen)
+    with tabs[4]:
         if is_live:
             st.info("A run is under way.", icon=":material/hourglass_empty:")
         else:

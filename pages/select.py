@@ -61,7 +61,9 @@ OPTION_WORDS = {
 
 
 def title_of(method: str) -> str:
-    return METHODS.title(method) if method in METHODS else SELECTORS.title(method)
+    """For people; of a package that is no longer installed the bare name."""
+    registry = METHODS if method in METHODS else SELECTORS
+    return registry.title(method) if method in registry else method
 
 
 def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) -> CoresetRequest:

@@ -151,7 +151,7 @@ def broken() -> tuple[Broken, ...]:
 @cache
 def _entry_points() -> importlib.metadata.EntryPoints:
     """All entry points of this Python, listed once per process."""
-    return importlib.metadata.entry_points()
+    return cast(importlib.metadata.EntryPoints, importlib.metadata.entry_points())  # 3.11 has another class for all
 
 
 def import_installed(group: str, registry: Registry[Any]) -> None:

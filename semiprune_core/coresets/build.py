@@ -71,7 +71,8 @@ class CoresetRequest(Settings):
 
     def to_json(self) -> dict[str, Any]:
         values = super().to_json()
-        return {**values, **values.pop("given")}
+        given = values.pop("given")
+        return {**values, **given}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:

@@ -51,8 +51,9 @@ class ScoreView:
 
     @property
     def names(self) -> list[str]:
-        """The scores' names, AUM and DUAL first."""
-        return sorted(self.scores.names, key=lambda name: (name not in FIRST, self.scores.names.index(name)))
+        """The scores' names, AUM and DUAL first; those of packages that are no longer installed are passed over."""
+        known = [name for name in self.scores.names if name in SCORES]
+        return sorted(known, key=lambda name: (name not in FIRST, known.index(name)))
 
     @cached_property
     def basis(self) -> Basis:

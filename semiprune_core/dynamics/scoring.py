@@ -107,8 +107,8 @@ def with_settings(
 
 def available_in_all(trajectories: Sequence[Trajectory]) -> list[str]:
     """The registered scores that each of these trajectories has the columns for."""
-    names = available_scores(trajectories[0])
-    return [name for name in names if all(name in available_scores(one) for one in trajectories[1:])]
+    common = set.intersection(*({*available_scores(one)} for one in trajectories)) if trajectories else set()
+    return [name for name in SCORES if name in common]
 
 
 def new_scores(project: Project, scores: ScoreRun) -> list[str]:

@@ -2,7 +2,10 @@
 
 import doctest
 import importlib
+import os
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,7 +22,8 @@ from semiprune_core.scores import SCORES
 from semiprune_core.selection import SELECTORS
 from tests.support.scored_projects import make_scored
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "extending.md"
 REGISTRIES = (SCORES, SELECTORS, METHODS, ALGORITHMS, SOURCES, FORMATS)
 NAMES = ("late_margin", "middle", "semi_late_middle", "rising", "textlist", "tsv")
 
@@ -75,6 +79,36 @@ def test_what_the_page_shows_is_what_happens(examples, workspace, tmp_path, clas
 
 def test_the_settings_of_the_example_algorithm_are_in_words(examples):
     assert all(one.about for one in algorithm_help("rising").values())
+
+
+NEWCOMERS = " or ".join(NAMES)
+SUITES = (
+    "tests/scores/test_scores.py",
+    "tests/selection/test_common.py",
+    "tests/methods/test_methods.py",
+    "tests/learning/test_algorithms.py",
+    "tests/exporting/test_formats.py",
+)
+
+
+def test_the_common_suites_pass_over_the_examples_in_the_tree(tmp_path):
+    """A copy of the tree with each example where the page says; only the newcomers' cases are run."""
+    house = tmp_path / "house"
+    for name in ("semiprune_core", "tests", "assets", "pyproject.toml"):
+        if (ROOT / name).is_dir():
+            leave_out = shutil.ignore_patterns("__pycache__", "browser", "hostile_inputs")
+            shutil.copytree(ROOT / name, house / name, ignore=leave_out)
+        else:
+            shutil.copy(ROOT / name, house / name)
+    for code in blocks("python"):
+        (house / re.match(r"# (semiprune_core/\S+\.py)\n", code).group(1)).write_text(code)
+    words = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-k", NEWCOMERS, *SUITES]
+    done = subprocess.run(
+        words, cwd=house, env={**os.environ, "PYTHONPATH": str(house)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    for name in set(NAMES) - {"textlist"}:  # sources have no common suite; the page's own example imports with it
+        assert f"[{name}" in done.stdout or f"-{name}" in done.stdout, name
 
 
 def test_the_example_selector_keeps_the_budget_of_every_size(examples):

@@ -57,7 +57,7 @@ def add_scores(project, class_names=CLASSES, *, n_epochs=12, seed=0):
 def select_in(project, ratio=0.5, **request):
     if "method" not in request:
         request = {"cutoff": min(0.1, ratio), **request}
-    return build_coreset(project, CoresetRequest(pruning_ratio=ratio, **request))
+    return build_coreset(project, CoresetRequest.from_json({"pruning_ratio": ratio, **request}))
 
 
 @pytest.fixture
