@@ -76,7 +76,14 @@ STEPS: tuple[Step, ...] = (
         "scores", "Scores", "Train once more and score every image by how hard it is.", "bar_chart", "train", "scores"
     ),
     Step("select", "Select", "Choose how much to prune, and how.", "filter_alt", "scores", "coreset"),
-    Step("evaluate", "Evaluate", "Compare coresets with random selection and other methods.", "balance", "scores", "evaluation"),
+    Step(
+        "evaluate",
+        "Evaluate",
+        "Compare coresets with random selection and other methods.",
+        "balance",
+        "scores",
+        "evaluation",
+    ),
     Step("export", "Export", "Export the coreset together with its proof.", "output", "select", done=has_exports),
 )
 BY_KEY = {step.key: step for step in STEPS}

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import jobs, steps
+from semiprune_core import jobs
 from semiprune_core.exporting import export_csv, list_exports, submit_verify
+from tests.support.scored_projects import call_labels_done
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 
@@ -14,7 +15,7 @@ MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 @pytest.fixture(autouse=True)
 def labels_are_done(monkeypatch):
     """These projects were given their pseudo-labels; nobody labeled."""
-    monkeypatch.setitem(steps.DONE_WHEN, "label", lambda project: True)
+    call_labels_done(monkeypatch)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import files, jobs, steps
+from semiprune_core import files, jobs
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.dynamics.scoring import score_runs
 from semiprune_core.evaluation.plot import CROWD
@@ -18,7 +18,7 @@ from semiprune_core.jobs.job import JobStatus, create
 from semiprune_core.jobs.locks import release
 from semiprune_core.methods import METHODS
 from semiprune_core.trials import BOOK, Trial, TrialBook
-from tests.support.scored_projects import add_trajectory, make_scored
+from tests.support.scored_projects import add_trajectory, call_labels_done, make_scored
 from tests.support.trial_tables import fake_evaluation, fake_trials, table, trial
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
@@ -27,7 +27,7 @@ MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 @pytest.fixture(autouse=True)
 def labels_are_done(monkeypatch):
     """These projects were given their pseudo-labels; nobody labeled."""
-    monkeypatch.setitem(steps.DONE_WHEN, "label", lambda project: True)
+    call_labels_done(monkeypatch)
 
 
 @pytest.fixture

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import coresets, steps
+from semiprune_core import coresets
 from semiprune_core.baselines.evidence import EvidenceRequest, stored_evidence
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.errors import ConflictError
 from semiprune_core.labeling import open_store
 from semiprune_core.progress import Collected
 from semiprune_core.trust import review
-from tests.support.scored_projects import add_pseudo, make_pool, make_scored
+from tests.support.scored_projects import add_pseudo, call_labels_done, make_pool, make_scored
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 
@@ -20,7 +20,7 @@ MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 @pytest.fixture(autouse=True)
 def labels_are_done(monkeypatch):
     """These projects were given their pseudo-labels; nobody labeled."""
-    monkeypatch.setitem(steps.DONE_WHEN, "label", lambda project: True)
+    call_labels_done(monkeypatch)
 
 
 def opened(page, project):

@@ -1,7 +1,10 @@
 """Projects that stand at the Select page, made in milliseconds: no training, a trajectory that looks like one."""
 
+import dataclasses
+
 import numpy as np
 
+from semiprune_core import steps
 from semiprune_core.dynamics.scoring import score_runs
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.importing.sources.base import SourceSpec
@@ -11,6 +14,7 @@ from semiprune_core.results import TrajectoryRun, write_pseudo, write_trajectory
 from semiprune_core.results.evidence import EvidenceRun, write_evidence
 from semiprune_core.results.trajectory_store import TrajectoryWriter
 from semiprune_core.scores import ScoreSettings, ScoreTable
+from semiprune_core.steps import STEPS
 
 
 def add_clusters(project, *, n_clusters=5, seed=0):
@@ -100,3 +104,9 @@ def make_scored(workspace, folder, *, n=120, n_classes=4, name="Scored", seeds=(
     add_pseudo(project, **pseudo)
     score_runs(project, [add_trajectory(project, folder, seed=seed) for seed in seeds])
     return project
+
+
+def call_labels_done(monkeypatch):
+    """The step Label counts as done: these projects were given their pseudo-labels; nobody labeled."""
+    as_done = [dataclasses.replace(step, done=lambda project: True) if step.key == "label" else step for step in STEPS]
+    monkeypatch.setattr(steps, "STEPS", tuple(as_done))
