@@ -6,7 +6,17 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts import charts, components, errors, job_panel, knobs, out_of_date, score_charts, score_images, score_views
+from pages.parts import (
+    charts,
+    components,
+    errors,
+    job_panel,
+    knobs,
+    out_of_date,
+    score_charts,
+    score_images,
+    score_views,
+)
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import jobs

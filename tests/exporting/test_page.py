@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import jobs
+from semiprune_core import jobs, steps
 from semiprune_core.exporting import export_csv, list_exports, submit_verify
 from tests.support.scored_projects import call_labels_done
 
