@@ -123,10 +123,11 @@ def _knob(argument: inspect.Parameter, hint: Any) -> Knob | None:
     if declared is None:
         return None
     bare = hint.__origin__
-    kinds = [kind for kind in typing.get_args(bare) or (bare,) if kind is not types.NoneType]
+    parts = typing.get_args(bare) if typing.get_origin(bare) in (types.UnionType, typing.Union) else (bare,)
+    kinds = [kind for kind in parts if kind is not types.NoneType]
     if len(kinds) != 1 or kinds[0] not in KINDS:
         raise TypeError(f"The knob '{argument.name}' must be a bool, int, float or str (or None), not {bare}.")
     if argument.default is argument.empty:
         raise TypeError(f"The knob '{argument.name}' has no default. Give it one.")
-    optional = types.NoneType in typing.get_args(bare)
+    optional = types.NoneType in parts
     return dataclasses.replace(declared, name=argument.name, kind=kinds[0], optional=optional, default=argument.default)
