@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from semiprune_core.labeling import schema
-from semiprune_core.labeling.events import BY_HAND, UNDOABLE, Ack, Event, EventRow, Held, Place, held_of
+from semiprune_core.labeling.events import BY_HAND, UNDOABLE, Ack, Event, EventRow, Held, Place, held_of, place_of
 from semiprune_core.labeling.schema import in_chunks, signed, unsigned
 
 if TYPE_CHECKING:
@@ -88,13 +88,13 @@ class Append:
             same = same and row["image_id"] == signed(event.image_id) and row["class_id"] == event.class_id
         if not same:
             return Ack(event.event_id, "refused", reason="Another event was saved under this event id before.")
-        held = self.held.get(_place_of(event)) if event.image_id is not None else None
+        held = self.held.get(_place_of_event(event)) if event.image_id is not None else None
         return Ack(event.event_id, "already", held.version if held else event.event_id, held)
 
     def _decide(self, event: Event) -> Ack:
         if event.class_id is not None and event.class_id not in self.class_ids:
             return Ack(event.event_id, "refused", reason=f"There is no class with the number {event.class_id}.")
-        place = _place_of(event)
+        place = _place_of_event(event)
         now = self.held.get(place)
         version = now.version if now else ""
         stale = event.expected_version is not None and event.expected_version != version and not event.force
@@ -120,7 +120,7 @@ class Append:
             return Ack(event.event_id, "refused", reason=f"This was {word} already.")
         self._load(sorted({row["image_id"] for row in meant}))
         if event.action == "undo" and len(ids) == 1 and not event.force:
-            now = self.held[_place_of_row(target)]
+            now = self.held[place_of(target)]
             if now.event_id != target["event_id"]:
                 return Ack(event.event_id, "conflict", now.version, now)
         self._add(event, target["event_id"])
@@ -135,7 +135,7 @@ class Append:
                     )
                 )
         self._flush()
-        touched = self._fold_again({_place_of_row(row) for row in meant}, event.event_id)
+        touched = self._fold_again({place_of(row) for row in meant}, event.event_id)
         return Ack(event.event_id, "saved", event.event_id, touched[0], touched=tuple(touched))
 
     def _target(self, event: Event) -> EventRow | None:
@@ -184,7 +184,7 @@ class Append:
                 .order_by(table.c.seq)
             )
             for row in self.connection.execute(query).mappings():
-                last[_place_of_row(row)] = row
+                last[place_of(row)] = row
         for place in places:
             self.held[place] = held_of(place, version, last.get(place))
         self.changed |= places
@@ -251,10 +251,6 @@ class Append:
             self.changed = set()
 
 
-def _place_of(event: Event) -> Place:
+def _place_of_event(event: Event) -> Place:
     assert event.image_id is not None
     return signed(event.image_id), event.round, event.holder
-
-
-def _place_of_row(row: EventRow) -> Place:
-    return row["image_id"], row["round"], row["holder"]

@@ -19,11 +19,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.labeling.messages import Choice, Flag, ImageId, Message, Text, Whole
 from semiprune_core.paths import shown
-from semiprune_core.project.pool import read_id, show_id
+from semiprune_core.project.pool import show_id
 
 EventRow = Mapping[Any, Any]
 """A row of the table of events, by column."""
@@ -41,6 +42,8 @@ FIRST_ROUND, REVIEW_ROUND, SETTLE_ROUND, FLAG_ROUND = "label", "review", "settle
 MAX_ID = 64
 MAX_ANNOTATOR = 64
 MAX_MS = 1 << 53
+MAX_NUMBER = (1 << 31) - 1
+"""The largest number of a class or a drawing."""
 
 Status = Literal["saved", "already", "conflict", "refused"]
 
@@ -176,48 +179,49 @@ def _check_text(what: str, text: object, limit: int) -> None:
         raise InvalidDataError(f"The {what} must be 1 to {limit} printable characters, got {shown(str(text), 60)!r}.")
 
 
-_WHOLE = {"class_id", "drawing_id", "lead_time_ms", "made_ms"}
-_TEXT = {"event_id", "action", "target", "group_id", "expected_version"}
-_KNOWN = {*_WHOLE, *_TEXT, "image_id", "force", "source"}
+@dataclass(frozen=True)
+class Annotator:
+    """The rule for an annotator's name in a message; it is read in Unicode's composed form."""
+
+    must: str = "the annotator's name"
+
+    def read(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError
+        name = unicodedata.normalize("NFC", value)
+        check_annotator(name)
+        return name
+
+
 FROM_BROWSER = ("person", "review")
 
 
-def event_from_json(values: Any, *, annotator: str) -> Event:
-    """An event as a browser sends it: image ids as 16 hex digits, nothing unknown, nothing of the wrong kind.
+@dataclass(frozen=True, kw_only=True)
+class EventMessage(Message):
+    """An event as a browser sends it. Who made it is the server's knowledge, not the browser's."""
 
-    The annotator is the server's knowledge, not the browser's. A decision must name the version it expects.
-    """
-    if not isinstance(values, Mapping):
-        raise InvalidDataError("A label event is a JSON object.")
-    unknown = sorted(str(name) for name in values if name not in _KNOWN)
-    if unknown:
-        raise InvalidDataError(
-            f"A label event has no field '{shown(unknown[0], 40)}'. Known: {', '.join(sorted(_KNOWN))}."
-        )
-    given = {name: value for name, value in values.items() if value is not None}
-    for name in _TEXT & set(given):
-        if not isinstance(given[name], str):
-            raise InvalidDataError(f"The field {name} is text, got {shown(repr(given[name]), 40)}.")
-    for name in _WHOLE & set(given):
-        if isinstance(given[name], float) and given[name].is_integer():
-            given[name] = int(given[name])  # JavaScript has one kind of number
-        if isinstance(given[name], bool) or not isinstance(given[name], int):
-            raise InvalidDataError(f"The field {name} is a whole number, got {shown(repr(given[name]), 40)}.")
-        if not 0 <= given[name] < (MAX_MS if name.endswith("_ms") else 1 << 31):
-            raise InvalidDataError(f"The field {name} is out of range.")
-    if "image_id" in given:
-        if not isinstance(given["image_id"], str):
-            raise InvalidDataError("The field image_id is 16 hex digits in quotes.", code="BAD_IMAGE_ID")
-        given["image_id"] = read_id(given["image_id"])
-    if not isinstance(given.get("force", False), bool):
-        raise InvalidDataError("The field force is true or false.")
-    if given.get("source", "person") not in FROM_BROWSER:
-        raise InvalidDataError(f"A browser's event has the source {' or '.join(FROM_BROWSER)}.")
-    for name in ("event_id", "action"):
-        if name not in given:
-            raise InvalidDataError(f"A label event needs the field {name}.")
-    if given["action"] in DECISIONS and "expected_version" not in given and not given.get("force"):
+    title = "label event"
+
+    event_id: Annotated[str, Text(MAX_ID)]
+    action: Annotated[str, Choice(ACTIONS)]
+    image_id: Annotated[int | None, ImageId()] = None
+    class_id: Annotated[int | None, Whole(0, MAX_NUMBER)] = None
+    target: Annotated[str | None, Text(MAX_ID)] = None
+    group_id: Annotated[str | None, Text(MAX_ID)] = None
+    source: Annotated[str | None, Choice(FROM_BROWSER)] = None
+    drawing_id: Annotated[int | None, Whole(0, MAX_NUMBER)] = None
+    lead_time_ms: Annotated[int | None, Whole(0, MAX_MS - 1)] = None
+    made_ms: Annotated[int | None, Whole(0, MAX_MS - 1)] = None
+    expected_version: Annotated[str | None, Text(MAX_ID, least=0)] = None
+    force: Annotated[bool | None, Flag()] = None
+
+
+def event_from_json(values: Any, *, annotator: str) -> Event:
+    """The event in a browser's JSON. A decision must name the version it expects."""
+    message = EventMessage.read(values)
+    if message.action in DECISIONS and message.expected_version is None and not message.force:
         raise InvalidDataError("A decision names the version it expects (expected_version, '' for none).")
+    given = {name: value for name, value in vars(message).items() if value is not None}
     return Event(annotator=unicodedata.normalize("NFC", annotator), **given)
 
 
@@ -263,12 +267,12 @@ def replay(rows: Iterable[EventRow]) -> tuple[dict[Place, Held], set[str]]:
             for event_id in meant:
                 if (event_id in taken_back) == (row["action"] == "redo"):
                     taken_back.symmetric_difference_update({event_id})
-                    places[_place(by_id[event_id])].version = row["event_id"]
+                    places[place_of(by_id[event_id])].version = row["event_id"]
             continue
         by_id[row["event_id"]] = row
         if row["group_id"]:
             groups.setdefault((row["annotator"], row["group_id"]), []).append(row["event_id"])
-        fold = places.setdefault(_place(row), _Fold("", []))
+        fold = places.setdefault(place_of(row), _Fold("", []))
         fold.version = row["event_id"]
         fold.rows.append(row)
     held = {}
@@ -278,5 +282,5 @@ def replay(rows: Iterable[EventRow]) -> tuple[dict[Place, Held], set[str]]:
     return held, taken_back
 
 
-def _place(row: EventRow) -> Place:
+def place_of(row: EventRow) -> Place:
     return row["image_id"], row["round"], row["holder"]

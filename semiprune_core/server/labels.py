@@ -14,10 +14,9 @@ from __future__ import annotations
 import functools
 import json
 import tempfile
-import unicodedata
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from starlette.background import BackgroundTask
@@ -28,32 +27,32 @@ from starlette.responses import FileResponse, Response
 from semiprune_core.errors import InvalidDataError, MissingStepError, UnknownNameError
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.classes import LabelClass
-from semiprune_core.labeling.events import FIRST_ROUND, SETTLE_ROUND, Ack, check_annotator
+from semiprune_core.labeling.events import Ack, Annotator
 from semiprune_core.labeling.export_labels import export_csv, export_label_studio
+from semiprune_core.labeling.messages import Message, read_field
 from semiprune_core.labeling.progress_report import progress
 from semiprune_core.paths import shown
 from semiprune_core.project.pool import Pool, read_id, show_id
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.access import check_write
 from semiprune_core.server.queues import Cards, card_rows, next_cards
+from semiprune_core.server.requests import AddClass, ChangeLeases, FindSimilar, NextCards, SaveEvents
 from semiprune_core.trust.similarity import similarity_features
 
 MAX_BODY = 4 << 20
-MAX_EVENTS = 500
-MAX_CARDS = 500
 LATEST = 10
-Body = Mapping[str, Any]
-Work = Callable[[Request, Workspace, Body], Any]
+M = TypeVar("M", bound=Message)
+Handler = Callable[[Request, Workspace], Awaitable[Response]]
 
 
-def _posted(work: Work) -> Callable[[Request, Workspace], Awaitable[Response]]:
-    """A handler for a JSON object posted by our own page; ``work`` runs in a thread."""
+def _posted(message: type[M], work: Callable[[Request, Workspace, M], Any]) -> Handler:
+    """A handler for a ``message`` posted by our own page; ``work`` runs in a thread."""
 
     @functools.wraps(work)
     async def handler(request: Request, workspace: Workspace) -> Response:
         check_write(request, workspace)
-        body = _parsed(await _read_body(request))
-        return _answer(await run_in_threadpool(work, request, workspace, body))
+        asked = message.read(_parsed(await _read_body(request)))
+        return _answer(await run_in_threadpool(work, request, workspace, asked))
 
     return handler
 
@@ -71,40 +70,16 @@ async def _read_body(request: Request) -> bytes:
     return b"".join(parts)
 
 
-def _parsed(data: bytes) -> Body:
+def _parsed(data: bytes) -> Any:
     try:
-        body = json.loads(data)
+        return json.loads(data)
     except (ValueError, RecursionError):
         raise InvalidDataError("The request is not JSON.", code="BAD_JSON") from None
-    if not isinstance(body, dict):
-        raise InvalidDataError("The request is not a JSON object.", code="BAD_JSON")
-    return body
 
 
 def _answer(value: Any) -> Response:
     # ASCII only: a lone surrogate in what we quote back has no UTF-8
     return Response(json.dumps(value), media_type="application/json", headers={"Cache-Control": "no-store"})
-
-
-def _annotator(name: Any) -> str:
-    if not isinstance(name, str):
-        raise InvalidDataError("The annotator's name is missing. Type one on the Label page.", code="NO_ANNOTATOR")
-    name = unicodedata.normalize("NFC", name)
-    check_annotator(name)
-    return name
-
-
-def _whole(body: Body, name: str, *, default: int, low: int, high: int) -> int:
-    value = body.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidDataError(f"{name} is a whole number from {low} to {high}, got {shown(repr(value), 40)}.")
-    return value
-
-
-def _image_ids(value: Any, name: str = "ids") -> np.ndarray:
-    if not isinstance(value, list) or len(value) > MAX_CARDS or not all(isinstance(one, str) for one in value):
-        raise InvalidDataError(f"{name} is a list of at most {MAX_CARDS} image ids.")
-    return np.array([read_id(one) for one in value], dtype=np.uint64)
 
 
 def _opened(request: Request, workspace: Workspace) -> tuple[LabelStore, Pool]:
@@ -119,18 +94,15 @@ def _classes(store: LabelStore) -> list[dict[str, Any]]:
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-def _save(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]:
-    annotator, items = _annotator(body.get("annotator")), body.get("events")
-    if not isinstance(items, list) or len(items) > MAX_EVENTS:
-        raise InvalidDataError(f"events is a list of at most {MAX_EVENTS} label events.")
+def _save(request: Request, workspace: Workspace, asked: SaveEvents) -> dict[str, Any]:
     store, pool = _opened(request, workspace)
-    strangers = _not_in_pool(items, pool)
-    known = [item for place, item in enumerate(items) if place not in strangers]
-    saved = iter(store.append_json(known, annotator=annotator))
-    return {"acks": [strangers[place] if place in strangers else next(saved) for place in range(len(items))]}
+    refused = _not_in_pool(asked.events, pool)
+    in_pool = [item for place, item in enumerate(asked.events) if place not in refused]
+    saved = iter(store.append_json(in_pool, annotator=asked.annotator))
+    return {"acks": [refused[place] if place in refused else next(saved) for place in range(len(asked.events))]}
 
 
-def _not_in_pool(items: list[Any], pool: Pool) -> dict[int, dict[str, Any]]:
+def _not_in_pool(items: Sequence[Any], pool: Pool) -> dict[int, dict[str, Any]]:
     """Refusals, by place, of the events about images this project does not have."""
     places, ids = [], []
     for place, item in enumerate(items):
@@ -150,22 +122,15 @@ def _not_in_pool(items: list[Any], pool: Pool) -> dict[int, dict[str, Any]]:
     return refused
 
 
-def _queue(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]:
-    annotator = _annotator(body.get("annotator"))
+def _queue(request: Request, workspace: Workspace, asked: NextCards) -> dict[str, Any]:
+    annotator = asked.annotator
     store, pool = _opened(request, workspace)
     latest: list[dict[str, Any]] = []
-    if "ids" in body:
-        round_ = body.get("round", FIRST_ROUND)
-        if round_ not in (FIRST_ROUND, SETTLE_ROUND, "review"):
-            raise InvalidDataError("round is label, review or settle.")
-        cards = Cards(_image_ids(body["ids"]), round_)
+    if asked.ids is not None:
+        cards = Cards(np.array(asked.ids, dtype=np.uint64), asked.round)
     else:
-        name = body.get("queue", "drawn")
-        if not isinstance(name, str) or len(name) > 40:
-            raise UnknownNameError("The queue's name is missing.")
-        n = _whole(body, "n", default=20, low=1, high=MAX_CARDS)
-        cards = next_cards(name, store, pool, annotator, n)
-        if body.get("latest") is True and name == "drawn":
+        cards = next_cards(asked.queue, store, pool, annotator, asked.n)
+        if asked.latest and asked.queue == "drawn":
             recent = np.array([held.image_id for held in store.recent(annotator, LATEST)], dtype=np.uint64)
             latest = card_rows(store, pool, annotator, Cards(recent))
     return {
@@ -176,37 +141,34 @@ def _queue(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]
     }
 
 
-def _leases(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]:
-    annotator = _annotator(body.get("annotator"))
+def _leases(request: Request, workspace: Workspace, asked: ChangeLeases) -> dict[str, Any]:
     store, _ = _opened(request, workspace)
-    if "release" in body:
-        given_back = body["release"]
-        store.leases.release(annotator, None if given_back is True else _image_ids(given_back, "release").tolist())
+    if asked.release is not None:
+        store.leases.release(asked.annotator, None if asked.release is True else list(asked.release))
         return {"held": []}
-    held = store.leases.renew(annotator, _image_ids(body.get("renew"), "renew").tolist())
+    if asked.renew is None:
+        raise InvalidDataError("Name the images to renew or to release.")
+    held = store.leases.renew(asked.annotator, list(asked.renew))
     return {"held": [show_id(image_id) for image_id in held]}
 
 
-def _add_class(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]:
-    annotator, name = _annotator(body.get("annotator")), body.get("name")
-    if not isinstance(name, str):
-        raise InvalidDataError("A class needs a name. Type one.", code="CLASS_NAME")
+def _add_class(request: Request, workspace: Workspace, asked: AddClass) -> dict[str, Any]:
     store, _ = _opened(request, workspace)
-    added = store.classes.add([name], annotator=annotator)
+    added = store.classes.add([asked.name], annotator=asked.annotator)
     sheet: list[LabelClass] = store.classes.all()
-    wanted = added.classes[0].name if added.classes else added.existing[0]
-    chosen = next(one for one in sheet if one.name == wanted)
+    name = added.classes[0].name if added.classes else added.existing[0]
+    chosen = next(label_class for label_class in sheet if label_class.name == name)
     return {
         "class": chosen.to_json(),
-        "classes": [one.to_json() for one in sheet],
+        "classes": [label_class.to_json() for label_class in sheet],
         "warnings": list(added.warnings) if added.classes else [],
     }
 
 
-def _similar(request: Request, workspace: Workspace, body: Body) -> dict[str, Any]:
+def _similar(request: Request, workspace: Workspace, asked: FindSimilar) -> dict[str, Any]:
     _, pool = _opened(request, workspace)
-    wanted, ids = _image_ids([body.get("image_id")], "image_id"), _image_ids(body.get("ids"))
-    everyone = np.concatenate([wanted, ids])
+    ids = asked.ids
+    everyone = np.array([asked.image_id, *ids], dtype=np.uint64)
     if (pool.positions(everyone) < 0).any():
         raise InvalidDataError("This project has no such image. Reload the page.", code="NO_IMAGE")
     seen = similarity_features(workspace.project(request.path_params["project"]), pool, everyone)
@@ -218,11 +180,11 @@ def _similar(request: Request, workspace: Workspace, body: Body) -> dict[str, An
     }
 
 
-save = _posted(_save)
-queue = _posted(_queue)
-leases = _posted(_leases)
-add_class = _posted(_add_class)
-similar = _posted(_similar)
+save = _posted(SaveEvents, _save)
+queue = _posted(NextCards, _queue)
+leases = _posted(ChangeLeases, _leases)
+add_class = _posted(AddClass, _add_class)
+similar = _posted(FindSimilar, _similar)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -236,7 +198,7 @@ def how_far(request: Request, workspace: Workspace) -> Response:
     """Progress of the open drawings; the pace is the annotator's where one is named."""
     store, _ = _opened(request, workspace)
     name = request.query_params.get("annotator")
-    found = progress(store, annotator=_annotator(name) if name else None)
+    found = progress(store, annotator=read_field("annotator", Annotator(), name) if name else None)
     return _answer(
         {
             "n_drawn": found.n_drawn,

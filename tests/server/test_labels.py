@@ -343,6 +343,34 @@ def test_a_hostile_queue_request_is_refused(browser, body):
     assert answer.json()["error"].endswith(".")
 
 
+@pytest.mark.parametrize(
+    "path, body, sentence",
+    [
+        ("", {}, "A request needs events: a list of at most 500 label events."),
+        ("", {"events": {}}, "events must be a list of at most 500 label events, got {}."),
+        ("", {"events": [], "tab": 1}, "A request has no field 'tab'. Its fields: annotator, events."),
+        ("/queue", {"n": 501}, "n must be a whole number from 1 to 500, got 501."),
+        ("/queue", {"n": True}, "n must be a whole number from 1 to 500, got True."),
+        ("/queue", {"latest": "yes"}, "latest must be true or false, got 'yes'."),
+        ("/queue", {"ids": [], "round": 3}, "round must be one of label, review, settle, got 3."),
+        ("/queue", {"ids": [7]}, "ids must be a list of at most 500 image ids, got [7]."),
+        ("/queue", {"N": 3}, "A request has no field 'N'. Its fields: annotator, ids, latest, n, queue, round."),
+        ("/leases", {}, "Name the images to renew or to release."),
+        ("/leases", {"release": False}, "release must be true, or a list of at most 500 image ids, got False."),
+        ("/classes", {}, "A request needs name: text."),
+        ("/classes", {"name": 3}, "name must be text, got 3."),
+        ("/similar", {"ids": []}, "A request needs image_id: an image id, 16 hex digits in quotes."),
+        ("/similar", {"ids": [], "image_id": 9}, "image_id must be an image id, 16 hex digits in quotes, got 9."),
+        ("/queue", {"annotator": None}, "annotator must be the annotator's name, got None."),
+        ("/queue", {"queue": [["a"] * 9] * 9}, "queue must be 1 to 40 printable characters, got "),
+    ],
+    ids=str,
+)
+def test_a_wrong_a_missing_and_an_unknown_field_are_named_in_one_form(browser, path, body, sentence):
+    answer = browser.post(path, body)
+    assert answer.status_code == 400 and answer.json()["error"].startswith(sentence)
+
+
 def test_a_class_is_added_while_labeling_and_only_once(made):
     browser = Browser(made, make_project(made, "classes", n=4).name)
     name = "=HYPERLINK(<b>)"
