@@ -7,6 +7,7 @@ Jobs write the reports to disk, the command line draws them, tests collect them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,6 +22,37 @@ class Progress(Protocol):
 
     def should_stop(self) -> bool:
         """Whether somebody asked for a stop."""
+
+
+@dataclass(frozen=True)
+class InnerProgress:
+    """A progress inside a larger one: it hands reports on, and the wish to stop back."""
+
+    whole: Progress
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        self.whole.report(done, total, **facts)
+
+    def should_stop(self) -> bool:
+        return self.whole.should_stop()
+
+
+@dataclass(frozen=True)
+class PartProgress(InnerProgress):
+    """The progress of one part: ``cost`` of the ``total`` units of the whole, after ``before`` of them.
+
+    Of what the part tells only ``passed_on`` goes further, and ``facts`` with it.
+    """
+
+    before: int
+    cost: int
+    total: int
+    facts: Mapping[str, Any]
+    passed_on: tuple[str, ...] = ("loss", "images_per_s")
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        told: dict[str, Any] = {name: facts[name] for name in self.passed_on if name in facts}
+        self.whole.report(self.before + self.cost * done // max(total, 1), self.total, **{**told, **self.facts})
 
 
 @dataclass

@@ -19,7 +19,7 @@ from semiprune_core.embeddings.features import check_finite
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
-from semiprune_core.progress import Progress
+from semiprune_core.progress import InnerProgress, Progress
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import IntArray
 from semiprune_core.results import write_trajectory
@@ -43,17 +43,13 @@ def training_of(project: Project, changes: Mapping[str, Any]) -> SupervisedSetti
 
 
 @dataclass(frozen=True)
-class StageProgress:
+class StageProgress(InnerProgress):
     """A progress that says which step of several this is."""
 
-    whole: Progress
     name: str
 
     def report(self, done: int, total: int, /, **facts: Any) -> None:
         self.whole.report(done, total, **{"stage": self.name, "unit": "steps", **facts})
-
-    def should_stop(self) -> bool:
-        return self.whole.should_stop()
 
 
 def dynamics_on(

@@ -12,7 +12,7 @@ from semiprune_core.baselines.evidence import EvidenceRequest, evidence_at_hand,
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.coresets.starting_values import searched_knobs
 from semiprune_core.dynamics.scoring import with_settings
-from semiprune_core.errors import InvalidSettingError, MissingStepError
+from semiprune_core.errors import InvalidSettingError
 from semiprune_core.knobs import Knob
 from semiprune_core.methods import METHODS, every_knob, needs_of, open_knobs, select_coreset
 from semiprune_core.progress import Collected, Progress
@@ -23,6 +23,7 @@ from semiprune_core.results import (
     CoresetRun,
     PseudoRun,
     ScoreRun,
+    check_same_pool,
     coreset_settings,
     latest_scores,
     made_from,
@@ -208,8 +209,7 @@ def build_coreset(
     changes = {} if own else request.score_changes
     scores = with_settings(project, scores, progress=progress, **changes)
     pseudo, pool = PseudoRun(made_from(project, scores.artifact, "pseudo")), project.pool()
-    if pool.hash != scores.artifact.inputs["pool"]:
-        raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run first.")
+    check_same_pool(scores.artifact, pool)
     inputs = {"pool": pool.hash, "pseudo": pseudo.artifact.hash, "scores": scores.artifact.hash}
     if kept is not None:
         inputs["evidence"] = kept.artifact.hash

@@ -17,7 +17,7 @@ from semiprune_core.errors import MissingStepError
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, BoolArray, Evidence, FloatArray, IntArray, PseudoLabels
-from semiprune_core.results import PseudoRun, ScoreRun, TrajectoryRun, made_from
+from semiprune_core.results import PseudoRun, ScoreRun, TrajectoryRun, check_same_pool, made_from
 from semiprune_core.results.evidence import evidence_of
 from semiprune_core.scores import HARDER, SCORES, ScoreTable
 from semiprune_core.scores.windows import sliding_moments
@@ -92,8 +92,7 @@ class ScoreView:
 def open_view(project: Project, scores: ScoreRun, pool: Pool | None = None) -> ScoreView:
     """Open scores for looking at. They belong to the pool and pseudo-labels they were made from."""
     pool = pool or project.pool()
-    if pool.hash != scores.artifact.inputs["pool"]:
-        raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run to see its scores.")
+    check_same_pool(scores.artifact, pool)
     pseudo = PseudoRun(made_from(project, scores.artifact, "pseudo"))
     return ScoreView(pool, scores, pseudo, tuple(trajectories_of(project, scores)), scores.table())
 

@@ -14,7 +14,7 @@ from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.distributed import World, joined_world
 from semiprune_core.learning.supervised_run import train_supervised
-from semiprune_core.progress import Progress
+from semiprune_core.progress import InnerProgress, Progress
 from semiprune_core.project.artifacts import Artifact, open_artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.records import IntArray
@@ -27,18 +27,14 @@ TESTS_PER_RUN = 15
 
 
 @dataclass(frozen=True)
-class Share:
+class Share(InnerProgress):
     """The progress of one of several equally long parts."""
 
-    whole: Progress
     part: int
     n_parts: int
 
     def report(self, done: int, total: int, /, **facts: Any) -> None:
         self.whole.report(self.part * total + done, self.n_parts * total, **facts)
-
-    def should_stop(self) -> bool:
-        return self.whole.should_stop()
 
 
 @JOB_KINDS.register("dynamics", title="Training dynamics")

@@ -8,13 +8,12 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import rankdata
 
-from semiprune_core.errors import MissingStepError
 from semiprune_core.progress import Progress
 from semiprune_core.project.artifacts import open_artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import FloatArray, Trajectory
-from semiprune_core.results import ScoreRun, TrajectoryRun, latest_scores, write_scores
+from semiprune_core.results import ScoreRun, TrajectoryRun, check_same_pool, latest_scores, write_scores
 from semiprune_core.scores import SCORES, ScoreSettings, ScoreTable, available_scores, compute_scores
 from semiprune_core.selection.defaults import SCORED_EPOCHS
 
@@ -51,8 +50,7 @@ def score_runs(
         if is_same and {*ScoreRun(known).names} == {*names}:
             return ScoreRun(known)
     pool = pool or project.pool()
-    if pool.hash != inputs["pool"]:
-        raise MissingStepError("The pool has changed since the dynamics run. Repeat that run to score it.")
+    check_same_pool(runs[0].artifact, pool)
     tables = [compute_scores(one, settings=settings, names=names, progress=progress) for one in trajectories]
     with project.draft("scores", settings=settings.to_json(), inputs=inputs) as draft:
         write_scores(draft, pool.ids, mean_table(tables))

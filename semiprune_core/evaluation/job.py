@@ -34,7 +34,7 @@ from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.trainer import digest
 from semiprune_core.methods import METHODS, select_coreset
-from semiprune_core.progress import Progress
+from semiprune_core.progress import InnerProgress
 from semiprune_core.project.artifacts import Artifact, versions
 from semiprune_core.project.pool import Pool
 from semiprune_core.records import BoolArray, Evidence, IntArray
@@ -143,10 +143,9 @@ def _others(context: JobContext) -> list[jobs.Job]:
 
 
 @dataclass(frozen=True)
-class _Making:
+class _Making(InnerProgress):
     """The progress of a method's evidence: it says what is being made and moves nothing."""
 
-    whole: Progress
     done: int
     total: int
     words: str
@@ -154,9 +153,6 @@ class _Making:
     def report(self, done: int, total: int, /, **facts: Any) -> None:
         share = f" ({done / total:.0%})" if total else ""
         self.whole.report(self.done, self.total, trial=f"{self.words}{share}")
-
-    def should_stop(self) -> bool:
-        return self.whole.should_stop()
 
 
 class Choice:

@@ -34,7 +34,7 @@ from semiprune_core.project.artifacts import Artifact, open_artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import BoolArray, IntArray, coreset_size
-from semiprune_core.results import PseudoRun, ScoreRun, latest_pseudo, latest_scores
+from semiprune_core.results import PseudoRun, ScoreRun, check_same_pool, latest_pseudo, latest_scores
 from semiprune_core.results.score_source import has_own_evidence
 from semiprune_core.selection import Basis
 from semiprune_core.settings import Settings
@@ -211,8 +211,7 @@ def _truth(
             return kind, labels, pool.class_names if kind == "reference" else snapshot.class_names
     if wanted == "pseudo":
         pseudo = pseudo or latest_pseudo(project)
-        if pseudo.artifact.inputs["pool"] != pool.hash:
-            raise MissingStepError("The pool has changed since it was pseudo-labeled. Train again first.")
+        check_same_pool(pseudo.artifact, pool)
         return "pseudo", np.asarray(pseudo.labels().labels, dtype=np.int64), pseudo.class_names
     if wanted is not None:
         n = int((complete[wanted] < 0).sum())
@@ -276,8 +275,7 @@ def _checked_scores(project: Project, settings: EvaluationSettings, pool: Pool) 
         latest = project.latest("scores")
         return None if latest is None else ScoreRun(latest)
     scores = latest_scores(project)
-    if scores.artifact.inputs["pool"] != pool.hash:
-        raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run first.")
+    check_same_pool(scores.artifact, pool)
     for method in mine:
         missing = [need for need in needs_of(method) if need not in scores.names]
         if missing:

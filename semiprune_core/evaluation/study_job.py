@@ -44,7 +44,7 @@ from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.ssl_run import train_ssl
 from semiprune_core.learning.supervised_run import train_supervised
 from semiprune_core.methods import METHODS, select_coreset
-from semiprune_core.progress import Progress
+from semiprune_core.progress import InnerProgress, PartProgress
 from semiprune_core.project.artifacts import Artifact, open_artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.records import Evidence, IntArray
@@ -75,37 +75,15 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """The progress of one stage: ``cost`` of the ``total`` units of the study, after ``before`` of them."""
-
-    whole: Progress
-    before: int
-    cost: int
-    total: int
-    facts: Mapping[str, Any]
-
-    def report(self, done: int, total: int, /, **facts: Any) -> None:
-        told: dict[str, Any] = {name: facts[name] for name in ("loss", "images_per_s") if name in facts}
-        self.whole.report(self.before + self.cost * done // max(total, 1), self.total, **{**told, **self.facts})
-
-    def should_stop(self) -> bool:
-        return self.whole.should_stop()
-
-
-@dataclass(frozen=True)
-class Counted:
+class Counted(InnerProgress):
     """The progress of a workbench, with its trainings counted among those of the whole study."""
 
-    whole: Progress
     before: int
     total: int
 
     def report(self, done: int, total: int, /, **facts: Any) -> None:
         counted = {"trials_done": self.before + int(facts.get("trials_done", 0)), "trials_total": self.total}
         self.whole.report(done, total, **{**facts, **counted})
-
-    def should_stop(self) -> bool:
-        return self.whole.should_stop()
 
 
 @JOB_KINDS.register("label_budget", title="Label-budget study")
@@ -261,7 +239,7 @@ class PartRun:
                 class_names=self.study.data.class_names,
                 settings=self.settings.semi_supervised(),
                 seed=self.settings.seed,
-                progress=Stretch(self.context, before, self.cost.ssl, self.study.total, words),
+                progress=PartProgress(self.context, before, self.cost.ssl, self.study.total, words),
                 device=self.study.device,
                 folder=self.folder / "ssl",
             )
@@ -287,7 +265,7 @@ class PartRun:
                 n_classes=self.study.n_classes,
                 settings=training,
                 seed=self.settings.seed,
-                progress=Stretch(self.context, before, self.cost.dynamics, self.study.total, words),
+                progress=PartProgress(self.context, before, self.cost.dynamics, self.study.total, words),
                 device=self.study.device,
                 folder=self.folder / "dynamics",
                 record=writer,

@@ -18,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semiprune_core.errors import InvalidSettingError, MissingStepError
+from semiprune_core.errors import InvalidSettingError
 from semiprune_core.labeling import has_store, open_store
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.spreadsheet import TRIGGERS, safe_cell
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, Coreset, IntArray, PseudoLabels
-from semiprune_core.results import CoresetRun, PseudoRun, ScoreRun, made_from
+from semiprune_core.results import CoresetRun, PseudoRun, ScoreRun, check_same_pool, made_from
 from semiprune_core.scores import ScoreTable
 
 FIRST_SCORES = ("aum", "dual", "el2n", "forgetting", "mean_prob")
@@ -144,8 +144,7 @@ class Content:
 
 def open_content(project: Project, run: CoresetRun) -> Content:
     pool = project.pool()
-    if pool.hash != run.artifact.inputs["pool"]:
-        raise MissingStepError(f"The pool has changed since {run.artifact.id} was selected. Select it anew.")
+    check_same_pool(run.artifact, pool)
     pseudo = PseudoRun(made_from(project, run.artifact, "pseudo"))
     scores = ScoreRun(made_from(project, run.artifact, "scores")).table()
     coreset = run.coreset()

@@ -221,10 +221,16 @@ def _complain(folder: Path, error: Exception) -> None:
         log.warning("The job %s could not be looked after: %s", folder.name, error)
 
 
-def wait(job: Job, timeout: float | None = None, *, watch: Callable[[JobStatus], None] | None = None) -> JobStatus:
+def wait(
+    job: Job,
+    timeout: float | None = None,
+    *,
+    watch: Callable[[JobStatus], None] | None = None,
+    every: float = WAIT_SECONDS,
+) -> JobStatus:
     """Wait until the job is over, supervising meanwhile; returns its status, which is not over after ``timeout``.
 
-    ``watch`` is told every status on the way.
+    ``watch`` is told the status ``every`` so many seconds.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
@@ -234,23 +240,27 @@ def wait(job: Job, timeout: float | None = None, *, watch: Callable[[JobStatus],
             watch(status)
         if status.is_over or (deadline is not None and time.monotonic() >= deadline):
             return status
-        time.sleep(WAIT_SECONDS)
+        time.sleep(every)
 
 
-def follow(job: Job, progress: Progress) -> JobStatus:
+def follow(
+    job: Job, progress: Progress, *, tell: Callable[[JobStatus], None] | None = None, every: float = WAIT_SECONDS
+) -> JobStatus:
     """Wait for a job, handing its progress on and a stop inward. One that was stopped raises :class:`Stopped`, one that
-    failed its own error."""
+    failed its own error. ``tell`` says in other words where the job is."""
     asked = False
 
     def watch(status: JobStatus) -> None:
         nonlocal asked
-        if status.total:
+        if tell is not None:
+            tell(status)
+        elif status.total:
             progress.report(status.done, status.total, **status.facts)
         if progress.should_stop() and not asked:
             asked = True
             job.stop()
 
-    status = wait(job, watch=watch)
+    status = wait(job, watch=watch, every=every)
     if status.state == STOPPED:
         raise Stopped
     if status.state != DONE:

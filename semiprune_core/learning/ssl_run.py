@@ -29,7 +29,7 @@ from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.learning.ssl.base import Algorithm, Targets
 from semiprune_core.learning.ssl.supervised import Supervised
 from semiprune_core.learning.trainer import Trainer, fingerprint
-from semiprune_core.progress import Progress, Stopped
+from semiprune_core.progress import InnerProgress, Progress, Stopped
 from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray, PseudoLabels
 
 FEATURES = "features.npy"
@@ -143,11 +143,10 @@ class _Round:
     precision: str
 
 
-@dataclass
-class _Shifted:
+@dataclass(frozen=True)
+class _Shifted(InnerProgress):
     """Progress of one round within all of them."""
 
-    progress: Progress
     before: int
     total: int
     number: int
@@ -156,10 +155,7 @@ class _Shifted:
     def report(self, done: int, total: int, /, **facts: Any) -> None:
         if self.rounds > 1:
             facts["round"], facts["rounds"] = self.number + 1, self.rounds
-        self.progress.report(self.before + done, self.total, **facts)
-
-    def should_stop(self) -> bool:
-        return self.progress.should_stop()
+        self.whole.report(self.before + done, self.total, **facts)
 
 
 class SSLRun:

@@ -7,7 +7,6 @@ or a failure it takes up the same jobs, and what is made is not made again. It h
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from semiprune_core import files, jobs
@@ -17,7 +16,6 @@ from semiprune_core.dynamics.scoring import score_runs, with_settings
 from semiprune_core.errors import JobError, MissingStepError, SemiPruneError
 from semiprune_core.jobs import JOB_KINDS, Job, JobContext
 from semiprune_core.labeling import open_store
-from semiprune_core.progress import Stopped
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.refresh import submit as refresh
 from semiprune_core.refresh.freshness import WORDS
@@ -136,21 +134,15 @@ class Refresh:
 
     def _watch(self, job: Job) -> None:
         """Wait for the job's end, supervising meanwhile: nobody else may be there to start it."""
-        asked = False
-        while True:
-            jobs.supervise(self.project.workspace)
-            status = job.status()
-            if status.is_over:
-                break
-            self._tell(status.fraction, state=status.state)
-            if self.context.should_stop() and not asked:
-                job.stop()
-                asked = True
-            time.sleep(LOOK_SECONDS)
-        if status.state == jobs.STOPPED:
-            raise Stopped
-        if status.state != jobs.DONE:
-            raise JobError(f"{job.title} did not end well: {status.message}", code=status.error_code)
+        try:
+            jobs.follow(
+                job,
+                self.context,
+                tell=lambda status: self._tell(status.fraction, state=status.state),
+                every=LOOK_SECONDS,
+            )
+        except JobError as error:
+            raise JobError(f"{job.title} failed: {error}", code=error.code) from error
 
     # --- steps of a moment
 

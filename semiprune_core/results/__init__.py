@@ -6,7 +6,7 @@ It exports the runs (:class:`PseudoRun`, :class:`TrajectoryRun`, :class:`ScoreRu
 
 from semiprune_core.results.coreset import CoresetRun, coreset_settings, open_coreset, write_coreset
 from semiprune_core.results.evidence import EvidenceRun, evidence_of
-from semiprune_core.results.inputs import made_from
+from semiprune_core.results.inputs import check_same_pool, made_from
 from semiprune_core.results.pseudo import PseudoRun, latest_pseudo, write_pseudo
 from semiprune_core.results.scores import ScoreRun, latest_scores, write_scores
 from semiprune_core.results.trajectory import TrajectoryRun, write_trajectory
@@ -17,6 +17,7 @@ __all__ = [
     "PseudoRun",
     "ScoreRun",
     "TrajectoryRun",
+    "check_same_pool",
     "coreset_settings",
     "evidence_of",
     "latest_pseudo",

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from semiprune_core.errors import MissingStepError
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.project.artifacts import Artifact, Draft, open_artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import Evidence, IntArray, PseudoLabels
+from semiprune_core.results.inputs import check_same_pool
 from semiprune_core.results.pseudo import PseudoRun
 from semiprune_core.results.scores import write_scores
 from semiprune_core.scores import ScoreSettings, ScoreTable
@@ -79,8 +79,7 @@ class EvidenceRun:
 
         The labels serve options alone (balanced classes, at least k of each); no baseline chooses by them.
         """
-        if self.artifact.inputs["pool"] != pool.hash:
-            raise MissingStepError(f"The pool has changed since {self.artifact.id} was made. Make it again.")
+        check_same_pool(self.artifact, pool)
         labels = self.labels()
         if labels is None and pseudo is not None:
             labels = pseudo.labels

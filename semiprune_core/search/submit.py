@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from semiprune_core import jobs
-from semiprune_core.errors import InvalidSettingError, MissingStepError
+from semiprune_core.errors import InvalidSettingError
 from semiprune_core.learning import machine
 from semiprune_core.methods import METHODS
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import coreset_size
-from semiprune_core.results import ScoreRun, TrajectoryRun, made_from
+from semiprune_core.results import ScoreRun, TrajectoryRun, check_same_pool, made_from
 from semiprune_core.results.score_source import ScoreSource, labels_behind, open_score_source, score_source_for
 from semiprune_core.results.search import KIND, SearchSettings
 from semiprune_core.search.grid import grid_of
@@ -102,8 +102,7 @@ def submit_search(
     """
     settings = settings or search_settings(project, device=device, **values)
     source, pool = open_score_source(project, settings.scores), project.pool()
-    if pool.hash != source.artifact.inputs["pool"]:
-        raise MissingStepError("The pool has changed since it was scored. Repeat the dynamics run first.")
+    check_same_pool(source.artifact, pool)
     _, n_classes = labels_behind(project, source)
     n_left = len(pool) - round(settings.validation * len(pool))
     for ratio in settings.ratios:

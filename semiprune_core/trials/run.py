@@ -15,13 +15,11 @@ from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.learning.supervised_run import train_supervised
 from semiprune_core.learning.trainer import digest
-from semiprune_core.progress import Progress
+from semiprune_core.progress import PartProgress, Progress
 from semiprune_core.records import IntArray
 from semiprune_core.trials.book import Trial, TrialBook
 
 FEWEST_TRAINED = 2
-TOLD = ("loss", "images_per_s")
-"""What is passed on of the reports of a single training."""
 
 
 @dataclass(frozen=True)
@@ -72,24 +70,6 @@ def train_trial(
     )
     assert result.accuracy is not None  # there are test images
     return TrialResult(result.accuracy.right, result.accuracy.n, len(images), time.monotonic() - started)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The progress of one trial as a part of all: units are images trained on."""
-
-    whole: Progress
-    before: int
-    cost: int
-    total: int
-    facts: Mapping[str, Any]
-
-    def report(self, done: int, total: int, /, **facts: Any) -> None:
-        told = {name: facts[name] for name in TOLD if name in facts}
-        self.whole.report(self.before + self.cost * done // total, self.total, **self.facts, **told)
-
-    def should_stop(self) -> bool:
-        return self.whole.should_stop()
 
 
 @dataclass
@@ -164,7 +144,7 @@ class Workbench:
             n_classes=self.n_classes,
             settings=training,
             seed=trial.seed,
-            progress=_Part(self.progress, self.done, len(idx) * training.epochs, self.total, facts),
+            progress=PartProgress(self.progress, self.done, len(idx) * training.epochs, self.total, facts),
             device=self.device,
         )
         result = {

@@ -149,7 +149,7 @@ def test_a_failure_names_the_step_and_trying_again_goes_on_behind_what_is_done(p
     fails.setattr("semiprune_core.dynamics.job._one_seed", lambda *_: 1 / 0)
     job = refresh.bring_up_to_date(project)
     fails.undo()
-    assert job.status().state == jobs.FAILED and "Training dynamics did not end well" in job.status().message
+    assert job.status().state == jobs.FAILED and "Training dynamics failed: " in job.status().message
     n_trained = len(jobs.list_jobs(project, "ssl"))
     monkeypatch.setattr(jobs, "supervise", lambda _: None)
     child = jobs.list_jobs(project, "dynamics")[0]
