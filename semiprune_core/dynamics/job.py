@@ -44,13 +44,13 @@ def run(context: JobContext) -> dict[str, Any] | None:
     check_pool(pool, context.pins["pool"])
     context.check_pin("pseudo", pseudo.artifact)
     with joined_world(choose_device(context.device.split(",")[0])) as (world, device):
-        found = []
+        runs = []
         for part, seed in enumerate(settings.seeds):
             share = Share(context, part, len(settings.seeds))
-            found.append(_one_seed(context, settings, pseudo, pool, seed, share, world, str(device)))
+            runs.append(_one_seed(context, settings, pseudo, pool, seed, share, world, str(device)))
         if not world.is_first:
             return None
-        scores = score_runs(context.project, [TrajectoryRun(one) for one in found if one is not None], pool=pool)
+        scores = score_runs(context.project, [TrajectoryRun(run) for run in runs if run is not None], pool=pool)
     context.log.info("%s: %s", scores.artifact.id, ", ".join(scores.names))
     return {"trajectories": list(scores.trajectory_ids), "scores": scores.artifact.id}
 
@@ -93,8 +93,8 @@ def _one_seed(
     if not world.is_first:
         return None
     inputs = {"pool": pool.hash, "pseudo": pseudo.artifact.hash}
-    said = {"preset": settings.preset, "training": training.to_json()}
-    with context.project.draft("trajectory", settings=said, inputs=inputs, seed=seed) as draft:
+    made_with = {"preset": settings.preset, "training": training.to_json()}
+    with context.project.draft("trajectory", settings=made_with, inputs=inputs, seed=seed) as draft:
         draft.device = device
         write_trajectory(draft, folder / "trajectory", result.history, features=folder / FEATURES)
         draft.facts["run"] = context.job.id
@@ -107,5 +107,5 @@ def _one_seed(
 def labeled_tests(tests: Pool, class_names: tuple[str, ...]) -> tuple[np.ndarray, IntArray] | None:
     """Test images whose reference label is one of ``class_names``, and those labels; None where there are none."""
     labels = reference_on(class_names, tests)
-    known = np.flatnonzero(labels >= 0)
-    return (tests.take(known).images(), labels[known]) if len(known) else None
+    labeled = np.flatnonzero(labels >= 0)
+    return (tests.take(labeled).images(), labels[labeled]) if len(labeled) else None

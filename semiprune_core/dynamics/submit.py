@@ -1,4 +1,4 @@
-"""The dynamics run: what it is given, and how it is queued. The training itself is in ``learning.dynamics_job``."""
+"""The dynamics run: what it is given, and how it is queued. The training itself is in ``dynamics.job``."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ def pinned_pseudo(project: Project, settings: DynamicsSettings) -> PseudoRun:
 
 def why_out_of_date(project: Project, artifact: Artifact) -> list[str]:
     """Reasons, in words, why ``artifact`` was made from something that has changed since; empty: it is up to date."""
-    found = []
+    reasons = []
     if artifact.inputs.get("pool", "") != project.pool().hash:
-        found.append("the pool has other images now")
+        reasons.append("the pool has changed")
     pseudo = project.latest("pseudo")
     if pseudo is not None and artifact.inputs.get("pseudo") not in (None, pseudo.hash):
-        found.append("there are newer pseudo-labels")
+        reasons.append("there are newer pseudo-labels")
     elif pseudo is not None and pseudo.inputs.get("labels", "") != open_store(project).snapshot().hash:
-        found.append("people have changed labels since the pseudo-labels were made (train again first)")
+        reasons.append("people have changed labels since the pseudo-labels were made (train again first)")
     scores = project.latest("scores")
     if artifact.kind == "coreset" and scores is not None and "scores" in artifact.inputs:
-        known = {one.hash for one in project.artifacts("scores") if one.inputs == scores.inputs}
-        if artifact.inputs["scores"] not in known and not found:
-            found.append("there are newer scores")
-    return found
+        current = {past.hash for past in project.artifacts("scores") if past.inputs == scores.inputs}
+        if artifact.inputs["scores"] not in current and not reasons:
+            reasons.append("there are newer scores")
+    return reasons

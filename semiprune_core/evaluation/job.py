@@ -74,8 +74,8 @@ def run(context: JobContext) -> dict[str, Any]:
     for trial in trials:
         bench.run(trial, choice, words=_words(trial, settings))
     facts = {**data_facts(settings, data, len(pool)), "evidence_minutes": evidence_minutes(context.folder)}
-    kept = write_evaluation(project, context.job, facts=facts, stopped=False, device=bench.device)
-    return _result(kept.artifact)
+    evaluation = write_evaluation(project, context.job, facts=facts, stopped=False, device=bench.device)
+    return _result(evaluation.artifact)
 
 
 def _result(artifact: Artifact) -> dict[str, Any]:
@@ -88,10 +88,10 @@ def _pinned_scores(context: JobContext) -> ScoreRun | None:
     wanted = context.pins.get("scores")
     if wanted is None:
         return None
-    mine = next((one for one in context.project.artifacts("scores") if one.hash == wanted), None)
+    mine = next((past for past in context.project.artifacts("scores") if past.hash == wanted), None)
     if mine is None or latest_scores(context.project).artifact.inputs != mine.inputs:
         raise ConflictError(
-            "The scores are not those this evaluation was queued with. Start a new one.", code="PINS_CHANGED"
+            "The scores have changed since this evaluation was queued. Start a new one.", code="PINS_CHANGED"
         )
     return ScoreRun(mine)
 
@@ -109,8 +109,8 @@ def _workbench(
         test_images, test_labels = images[held], data.held_labels[held]
     training, n_left, device = settings.supervised(), len(data.chosen_from), str(choose_device(context.device))
     tested = context.project.test_set().hash if data.test == "split" else digest(held)
-    known = versions()
-    makers = [known[name] for name in ("semiprune", "torch") if name in known]
+    installed = versions()
+    makers = [installed[name] for name in ("semiprune", "torch") if name in installed]
     n_classes = len(data.class_names)  # a class without an image widens the net's last layer all the same
     sames = (pool.hash, digest(data.labels), n_classes, tested, digest(test_labels), device, makers)
     files.write_json(context.folder / SAME, {"sha256": files.sha256_json(sames)})
@@ -193,49 +193,49 @@ class Choice:
         if trial.method == FULL or trial in self.bench.book:
             return trial
         self.evidence(trial)
-        kept = stored_evidence(trial.method, self._request(trial))
-        if kept is None:
+        evidence = stored_evidence(trial.method, self._request(trial))
+        if evidence is None:
             return trial
-        return trial.replace(knobs=self._knobs_of(trial, kept))
+        return trial.replace(knobs=self._knobs_of(trial, evidence))
 
-    def _knobs_of(self, trial: Trial, kept: EvidenceRun) -> dict[str, Any]:
+    def _knobs_of(self, trial: Trial, evidence: EvidenceRun) -> dict[str, Any]:
         """What a search found for this evidence, else where to start with it. Looked up once: a resumed evaluation goes
         on as it began, whatever was searched since."""
         path = self.context.folder / OWN_KNOBS
-        known = dict(files.read_json(path)) if path.is_file() else {}
+        own_knobs = dict(files.read_json(path)) if path.is_file() else {}
         key = f"{trial.method} {trial.pruning_ratio:g}"
-        if key not in known:
+        if key not in own_knobs:
             asked = self.settings.request(trial.method, trial.pruning_ratio)
-            basis = dataclasses.replace(kept.basis(self.basis), n_images=self.basis.n_images)
-            known[key] = with_searched(self.context.project, asked, kept).knobs(basis)
-            files.write_json(path, known)
-        return dict(known[key])
+            basis = dataclasses.replace(evidence.basis(self.basis), n_images=self.basis.n_images)
+            own_knobs[key] = with_searched(self.context.project, asked, evidence).knobs(basis)
+            files.write_json(path, own_knobs)
+        return dict(own_knobs[key])
 
     def evidence(self, trial: Trial) -> Evidence:
         """What the trial's method looks at, of the images that may be chosen."""
         key = files.canonical_json([trial.method, trial.score_changes])
         if key not in self._evidence:
             started = time.monotonic()
-            found = evidence_for(trial.method, self._request(trial))
-            self._check_same(key, trial.method, found)
+            evidence = evidence_for(trial.method, self._request(trial))
+            self._check_same(key, trial.method, evidence)
             self._note(trial.method, (time.monotonic() - started) / 60)
             if self.settings.same_annotation_budget:
-                found = dataclasses.replace(found, human_mask=self._human())
-            self._evidence[key] = take_evidence(found, self.among)
+                evidence = dataclasses.replace(evidence, human_mask=self._human())
+            self._evidence[key] = take_evidence(evidence, self.among)
         return self._evidence[key]
 
     def _request(self, trial: Trial) -> EvidenceRequest:
         asked = self.settings.evidence_for(trial.method)
         if METHODS[trial.method].evidence == "scores" and self.scores is not None:
-            known = dict(self.scores.artifact.settings)  # the pinned ones, whatever was scored since
-            asked = {**known, **{name: value for name, value in asked.items() if name in known}}
+            pinned = dict(self.scores.artifact.settings)  # the pinned ones, whatever was scored since
+            asked = {**pinned, **{name: value for name, value in asked.items() if name in pinned}}
         return EvidenceRequest(
             self.context.project,
             _Making(
                 self.context,
                 self.bench.done,
                 self.bench.total,
-                f"Making what {METHODS.title(trial.method)} looks at",
+                f"Preparing what {METHODS.title(trial.method)} needs",
             ),
             device=self.bench.device,
             settings={**asked, **trial.score_changes},
@@ -243,19 +243,19 @@ class Choice:
             labels=self.snapshot,
         )
 
-    def _check_same(self, key: str, method: str, found: Evidence) -> None:
+    def _check_same(self, key: str, method: str, evidence: Evidence) -> None:
         """Refuse evidence that is another one than earlier coresets of this job were chosen by."""
-        columns = {**found.scores, "mean_prob": found.mean_prob}
+        columns = {**evidence.scores, "mean_prob": evidence.mean_prob}
         mine = files.sha256_json({name: digest(column) for name, column in columns.items() if column is not None})
         path = self.context.folder / CHOSEN_BY
-        known = dict(files.read_json(path)) if path.is_file() else {}
-        if known.setdefault(key, mine) != mine:
+        hashes = dict(files.read_json(path)) if path.is_file() else {}
+        if hashes.setdefault(key, mine) != mine:
             raise ConflictError(
-                f"What {METHODS.title(method)} looks at is not what this evaluation began with: a dynamics run, "
-                "pseudo-labels or an encoder came in between. Start a new one.",
+                f"What {METHODS.title(method)} chooses by has changed since this evaluation began: there is a new "
+                "dynamics run, new pseudo-labels or another encoder. Start a new one.",
                 code="PINS_CHANGED",
             )
-        files.write_json(path, known)
+        files.write_json(path, hashes)
 
     def _human(self) -> BoolArray:
         """(N,) the images whose labels were paid for before anything was chosen."""

@@ -135,14 +135,14 @@ class Study:
     def trials_of(self, methods: Sequence[str], knobs: Mapping[tuple[str, float], Mapping[str, Any]]) -> list[Trial]:
         """The trainings of some methods, seed by seed, small coresets first; the full data after all others."""
         settings = self.settings
-        found = [
+        trials = [
             Trial(method=method, pruning_ratio=ratio, seed=seed, knobs=dict(knobs.get((method, ratio), {})))
             for seed in settings.seeds
             for ratio in sorted(settings.ratios, reverse=True)
             for method in methods
             if method != FULL
         ]
-        return found + [Trial(method=FULL, pruning_ratio=0.0, seed=seed) for seed in settings.seeds if FULL in methods]
+        return trials + [Trial(method=FULL, pruning_ratio=0.0, seed=seed) for seed in settings.seeds if FULL in methods]
 
     def _write(self) -> Artifact:
         table, stages = read_study(self.context.folder, self.axis, self.settings.shares)
@@ -308,7 +308,7 @@ class PartRun:
             is_full = trial.method == FULL
             what = "all images" if is_full else f"{METHODS.title(trial.method)} at {percent(trial.pruning_ratio)}"
             words = ", ".join(filter(None, (self._words(), what, f"seed {trial.seed}")))
-            bench.run(trial, lambda one: self._choose(one, evidence), words=f"{words[0].upper()}{words[1:]}")
+            bench.run(trial, lambda asked: self._choose(asked, evidence), words=f"{words[0].upper()}{words[1:]}")
 
     def _choose(self, trial: Trial, evidence: Evidence) -> IntArray:
         if trial.method == FULL:

@@ -32,5 +32,5 @@ def run_export(context: JobContext) -> dict[str, Any]:
 def run_verify(context: JobContext) -> dict[str, Any]:
     """The result names the first thing that differs."""
     export = open_named(context.project, VerifySettings.from_json(context.settings).export)
-    found = verify(export.path, context)
-    return {"export": export.id, "checked": len(found), "difference": first_difference(found)}
+    checks = verify(export.path, context)
+    return {"export": export.id, "checked": len(checks), "difference": first_difference(checks)}

@@ -97,8 +97,8 @@ def export_csv(project: Project, run: CoresetRun, *, exact: bool = False) -> Exp
 
 def list_exports(project: Project) -> list[Export]:
     """All exports, the newest first."""
-    found = project.exports_folder.glob(f"*{MANIFEST_SUFFIX}")
-    return [open_export(path) for path in sorted(found, key=lambda path: (-path.stat().st_mtime_ns, path.name))]
+    manifests = project.exports_folder.glob(f"*{MANIFEST_SUFFIX}")
+    return [open_export(path) for path in sorted(manifests, key=lambda path: (-path.stat().st_mtime_ns, path.name))]
 
 
 def open_named(project: Project, export_id: str) -> Export:
@@ -159,6 +159,6 @@ def submit_verify(project: Project, export: Export, *, immediate: bool = False) 
     return jobs.submit(project, "verify", settings.to_json(), title=f"Verify {export.id}", immediate=immediate)
 
 
-def last_proof(found: Sequence[jobs.Job], export: Export) -> jobs.Job | None:
+def last_proof(proofs: Sequence[jobs.Job], export: Export) -> jobs.Job | None:
     """The latest verify job of an export among ``found`` (newest first)."""
-    return next((job for job in found if job.settings.get("export") == export.id), None)
+    return next((job for job in proofs if job.settings.get("export") == export.id), None)

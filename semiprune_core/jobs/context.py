@@ -223,9 +223,9 @@ def run_job(context: JobContext) -> JobStatus:
         context.finish(load_kind(context.job.kind)(context))
     except Stopped:
         context.log.info("Stopped on request.")
-        return context.end(STOPPED, "Stopped on request. Resume it to go on.")
+        return context.end(STOPPED, "Stopped on request. Resume it to continue.")
     except KeyboardInterrupt:
-        context.end(STOPPED, "Interrupted from the keyboard. Resume it to go on from its last checkpoint.")
+        context.end(STOPPED, "Interrupted from the keyboard. Resume it to continue from its last checkpoint.")
         raise
     except BaseException as error:  # noqa: BLE001 - a job ends with a named cause, whatever was raised
         named = name_error(error, context.job.folder)

@@ -125,8 +125,8 @@ class JobStatus:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> JobStatus:
         """Read what is known of ``values``; what a later version added is left out."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        status = cls(**{name: value for name, value in values.items() if name in known})
+        fields = {field.name for field in dataclasses.fields(cls)}
+        status = cls(**{name: value for name, value in values.items() if name in fields})
         if status.state not in STATES:
             raise WorkspaceError(f"A job's state is one of {', '.join(STATES)}; got {status.state!r}.")
         return status
@@ -247,8 +247,8 @@ class Job:
         where = f"at {status.done}/{status.total}" if status.total else "before its first step"
         return status.ended(
             LOST,
-            f"Its process ended without a word (killed, out of memory, or the machine went down): interrupted {where}. "
-            "Resume it to go on from its last checkpoint.",
+            f"Its process ended unexpectedly (killed, out of memory, or the machine went down), {where}. "
+            "Resume it to continue from its last checkpoint.",
             "LOST",
             at=status.heartbeat or status.started,
         )
@@ -390,14 +390,14 @@ def list_jobs(where: Project | Workspace, kind: str | None = None) -> list[Job]:
     """All jobs of a project or a workspace, newest first; a folder whose job.json is damaged is left out and logged."""
     pattern = f"runs/*/{JOB}" if isinstance(where, Project) else f"*/runs/*/{JOB}"
     root = where.folder if isinstance(where, Project) else where.root
-    found = []
+    opened = []
     for path in root.glob(pattern):
         if ID.fullmatch(path.parent.name) and (kind is None or f"-{kind}-" in path.parent.name):
             try:
-                found.append(Job.open(path.parent))
+                opened.append(Job.open(path.parent))
             except (WorkspaceError, JobError, FileNotFoundError) as error:
                 log.warning("A job was left out of the list: %s", error)
-    return sorted((job for job in found if kind in (None, job.kind)), key=lambda job: job.id, reverse=True)
+    return sorted((job for job in opened if kind in (None, job.kind)), key=lambda job: job.id, reverse=True)
 
 
 def find_job(workspace: Workspace, job_id: str) -> Job:
@@ -437,11 +437,11 @@ def rank_failures(folder: Path, launch: str) -> list[dict[str, Any]]:
 
 def _parsed(lines: list[str]) -> list[dict[str, Any]]:
     """The progress lines that can be read; a power cut may leave one that cannot."""
-    found = []
+    reports = []
     for line in lines:
         with contextlib.suppress(ValueError):
-            found.append(json.loads(line))
-    return found
+            reports.append(json.loads(line))
+    return reports
 
 
 def _tail(path: Path) -> list[str]:

@@ -66,17 +66,17 @@ def folder_mark(folder: Path) -> str:
 
 def family(launch: str, folder: Path) -> list[psutil.Process]:
     """All processes that carry the word ``launch`` and work in ``folder``, this one excepted."""
-    found: list[psutil.Process] = []
+    members: list[psutil.Process] = []
     if not launch:  # a job that ran inside another process left no word
-        return found
+        return members
     mark = folder_mark(folder)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             carried = process.environ()
             is_ours = (carried.get(LAUNCH_VARIABLE), carried.get(FOLDER_VARIABLE)) == (launch, mark)
             if is_ours and process.pid != os.getpid():
-                found.append(process)
-    return found
+                members.append(process)
+    return members
 
 
 def end_family(launch: str, folder: Path, *, seconds: float = 10.0) -> int:

@@ -136,8 +136,8 @@ def _unfinished(workspace: Workspace) -> Iterator[Job]:
     """The jobs that are not over. Of an old one only its file's date and inode are looked at: thousands are cheap."""
     for path in workspace.root.glob(f"*/runs/*/{jobs.STATUS}"):
         try:
-            found = path.stat()
-            mark = (found.st_mtime_ns, found.st_ino, found.st_size)  # a clock tick alone is too coarse
+            stat = path.stat()
+            mark = (stat.st_mtime_ns, stat.st_ino, stat.st_size)  # a clock tick alone is too coarse
             if not jobs.ID.fullmatch(path.parent.name) or _over.get(path) == mark:
                 continue
             job = Job.open(path.parent)

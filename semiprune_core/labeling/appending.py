@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from semiprune_core.labeling.store import LabelStore
 
 
+PAST = {"undo": "undone", "redo": "redone"}
+
+
 def select_current(project: str) -> sa.Select[Any]:
     """What holds now in a project, in rows for :func:`held_of_row`."""
     table = schema.current
@@ -55,7 +58,7 @@ class Append:
         self.events = events
         self.seq = schema.lock_project(connection, self.project)
         self.saved_ms = store.now_ms
-        self.class_ids = {one.class_id for one in store.classes.read(connection)}
+        self.class_ids = {entry.class_id for entry in store.classes.read(connection)}
         self.held: dict[Place, Held] = {}
         self.changed: set[Place] = set()
         self.rows: list[dict[str, Any]] = []
@@ -64,17 +67,17 @@ class Append:
     def run(self) -> list[Ack]:
         images = sorted({signed(event.image_id) for event in self.events if event.image_id is not None})
         self._load(images)
-        known = self._known([event.event_id for event in self.events])
+        saved = self._saved_before([event.event_id for event in self.events])
         acks = []
         for event in self.events:
-            if event.event_id in known:
-                ack = self._already(event, known[event.event_id])
+            if event.event_id in saved:
+                ack = self._already(event, saved[event.event_id])
             elif event.action in ("undo", "redo"):
                 ack = self._undo_or_redo(event)
             else:
                 ack = self._decide(event)
             if ack.status == "saved":
-                known[event.event_id] = self.last_row
+                saved[event.event_id] = self.last_row
             acks.append(ack)
         self._flush()
         return acks
@@ -87,7 +90,7 @@ class Append:
         if event.image_id is not None:
             same = same and row["image_id"] == signed(event.image_id) and row["class_id"] == event.class_id
         if not same:
-            return Ack(event.event_id, "refused", reason="Another event was saved under this event id before.")
+            return Ack(event.event_id, "refused", reason="Another event with this id was saved earlier.")
         held = self.held.get(_place_of_event(event)) if event.image_id is not None else None
         return Ack(event.event_id, "already", held.version if held else event.event_id, held)
 
@@ -109,15 +112,13 @@ class Append:
         self._flush()  # the target may be part of this very append
         target = self._target(event)
         if target is None:
-            word = "take back" if event.action == "undo" else "bring back"
-            return Ack(event.event_id, "refused", reason=f"There is nothing to {word}.")
+            return Ack(event.event_id, "refused", reason=f"There is nothing to {event.action}.")
         meant = self._group_of(target)
         ids = [row["event_id"] for row in meant]
         taken_back = self._taken_back(ids)
         meant = [row for row in meant if (row["event_id"] in taken_back) == (event.action == "redo")]
         if not meant:
-            word = "taken back" if event.action == "undo" else "brought back"
-            return Ack(event.event_id, "refused", reason=f"This was {word} already.")
+            return Ack(event.event_id, "refused", reason=f"This was already {PAST[event.action]}.")
         self._load(sorted({row["image_id"] for row in meant}))
         if event.action == "undo" and len(ids) == 1 and not event.force:
             now = self.held[place_of(target)]
@@ -198,21 +199,21 @@ class Append:
             for row in self.connection.execute(query):
                 self.held.setdefault((row[0], row[1], row[2]), held_of_row(row))
 
-    def _known(self, event_ids: Sequence[str]) -> dict[str, EventRow]:
+    def _saved_before(self, event_ids: Sequence[str]) -> dict[str, EventRow]:
         table = schema.events
-        found: dict[str, EventRow] = {}
+        rows: dict[str, EventRow] = {}
         for part in in_chunks(event_ids):
             query = sa.select(table).where(table.c.project == self.project, table.c.event_id.in_(part))
-            found.update((row["event_id"], row) for row in self.connection.execute(query).mappings())
-        return found
+            rows.update((row["event_id"], row) for row in self.connection.execute(query).mappings())
+        return rows
 
     def _taken_back(self, event_ids: Sequence[str]) -> set[str]:
         table = schema.undone
-        found: set[str] = set()
+        undone: set[str] = set()
         for part in in_chunks(event_ids):
             query = sa.select(table.c.event_id).where(table.c.project == self.project, table.c.event_id.in_(part))
-            found.update(self.connection.execute(query).scalars())
-        return found
+            undone.update(self.connection.execute(query).scalars())
+        return undone
 
     def _add(self, event: Event, target: str | None) -> dict[str, Any]:
         self.seq += 1

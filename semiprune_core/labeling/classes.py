@@ -144,9 +144,9 @@ def read_class_csv(text: str) -> list[NewClass]:
     columns = {(name or "").strip().lower(): name for name in rows.fieldnames or ()}
     column = next((columns[name] for name in ("name", "class", "label") if name in columns), None)
     if column is None:
-        found = ", ".join(shown(name, 40) for name in columns if name) or "none"
+        header = ", ".join(shown(name, 40) for name in columns if name) or "none"
         raise InvalidDataError(
-            f"The CSV needs a column name, class or label; it has: {found}.", code="CSV_NO_NAME_COLUMN"
+            f"The CSV needs a column name, class or label; it has: {header}.", code="CSV_NO_NAME_COLUMN"
         )
     colour, key = columns.get("colour", columns.get("color")), columns.get("key")
     found_classes: dict[str, NewClass] = {}
@@ -164,7 +164,7 @@ def read_class_csv(text: str) -> list[NewClass]:
 
 def resolve_merges(sheet: Iterable[LabelClass]) -> dict[int, int]:
     """For every merged class, the number of the class its labels count for, along chains of merges."""
-    into = {one.class_id: one.merged_into for one in sheet if one.merged_into is not None}
+    into = {entry.class_id: entry.merged_into for entry in sheet if entry.merged_into is not None}
     resolved = {}
     for class_id in into:
         target = class_id
@@ -186,10 +186,10 @@ class ClassSheet:
     def all(self) -> list[LabelClass]:
         """The classes to label with, in order."""
         with self.store.database.read() as connection:
-            return [one for one in self.read(connection) if one.merged_into is None]
+            return [entry for entry in self.read(connection) if entry.merged_into is None]
 
     def names(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.all())
+        return tuple(entry.name for entry in self.all())
 
     def read(self, connection: Connection) -> list[LabelClass]:
         """All classes in order, merged ones among them, inside a transaction."""
@@ -205,35 +205,33 @@ class ClassSheet:
 
     def add(self, classes: Iterable[NewClass | str], *, annotator: str) -> Added:
         """Add classes at the end. A name that is there already is left as it is and listed."""
-        wanted = [NewClass(one) if isinstance(one, str) else one for one in classes]
+        wanted = [NewClass(given) if isinstance(given, str) else given for given in classes]
         return self._write(annotator, lambda connection: self.add_in(connection, wanted, annotator))
 
     def add_in(self, connection: Connection, wanted: Sequence[NewClass], annotator: str) -> Added:
         """:meth:`add` inside a write transaction that holds the project's lock."""
-        shown_now = [one for one in self.read(connection) if one.merged_into is None]
-        by_name = {one.name: one for one in shown_now}
-        used_keys = {one.key for one in shown_now if one.key}
-        used_colours = {one.colour for one in shown_now}
-        position = max((one.position for one in shown_now), default=-1)
+        shown_now = [entry for entry in self.read(connection) if entry.merged_into is None]
+        by_name = {entry.name: entry for entry in shown_now}
+        used_keys = {entry.key for entry in shown_now if entry.key}
+        used_colours = {entry.colour for entry in shown_now}
+        position = max((entry.position for entry in shown_now), default=-1)
         table = schema.classes
         highest = sa.select(sa.func.max(table.c.class_id)).where(table.c.project == self.store.project)
         number = connection.execute(highest).scalar()
         number = -1 if number is None else int(number)
         new: list[LabelClass] = []
         existing: list[str] = []
-        for one in wanted:
-            name = class_name(one.name)
+        for given in wanted:
+            name = class_name(given.name)
             if name in by_name:
                 existing.append(name)
                 continue
-            key = one.key if one.key is not None else next((k for k in DEFAULT_KEYS if k not in used_keys), "")
+            key = given.key if given.key is not None else next((k for k in DEFAULT_KEYS if k not in used_keys), "")
             check_key(key)
             if key in used_keys:
-                raise ConflictError(
-                    f"The key {key} belongs to another class already. Choose another.", code="CLASS_KEY"
-                )
+                raise ConflictError(f"Another class already has the key {key}. Choose another.", code="CLASS_KEY")
             free = [colour for colour in PALETTE if colour not in used_colours]
-            colour = check_colour(one.colour) if one.colour else (free[0] if free else NEUTRAL)
+            colour = check_colour(given.colour) if given.colour else (free[0] if free else NEUTRAL)
             number, position = number + 1, position + 1
             new.append(LabelClass(number, name, position, colour, key))
             by_name[name] = new[-1]
@@ -245,8 +243,8 @@ class ClassSheet:
                 code="TOO_MANY_CLASSES",
             )
         if new:
-            connection.execute(table.insert(), [{**_row(self.store.project, one), "removed": False} for one in new])
-            self._record(connection, annotator, "add", {"classes": [one.to_json() for one in new]})
+            connection.execute(table.insert(), [{**_row(self.store.project, entry), "removed": False} for entry in new])
+            self._record(connection, annotator, "add", {"classes": [entry.to_json() for entry in new]})
         return Added(tuple(new), tuple(existing), tuple(_twin_warnings(by_name)))
 
     def rename(self, class_id: int, name: str, *, annotator: str) -> tuple[str, ...]:
@@ -256,14 +254,14 @@ class ClassSheet:
         def work(connection: Connection) -> tuple[str, ...]:
             sheet = self._shown(connection)
             old = self._find(sheet, class_id)
-            if any(one.name == new and one.class_id != class_id for one in sheet):
+            if any(entry.name == new and entry.class_id != class_id for entry in sheet):
                 raise ConflictError(
-                    f"There is a class '{shown(new, 60)}' already. Choose another name, or merge the two classes.",
+                    f"There is already a class '{shown(new, 60)}'. Choose another name, or merge the two classes.",
                     code="CLASS_EXISTS",
                 )
             self._change(connection, class_id, name=new)
             self._record(connection, annotator, "rename", {"class_id": class_id, "from": old.name, "to": new})
-            return tuple(_twin_warnings([one.name for one in sheet if one.class_id != class_id] + [new]))
+            return tuple(_twin_warnings([entry.name for entry in sheet if entry.class_id != class_id] + [new]))
 
         return self._write(annotator, work)
 
@@ -285,13 +283,13 @@ class ClassSheet:
         """Take a class away that no label ever named, and nothing was merged into; its number is not used again."""
 
         def work(connection: Connection) -> None:
-            one = self._find(self._shown(connection), class_id)
+            entry = self._find(self._shown(connection), class_id)
             table = schema.events
             named = sa.select(table.c.seq).where(table.c.project == self.store.project, table.c.class_id == class_id)
             merged = any(other.merged_into == class_id for other in self.read(connection))
             if merged or connection.execute(named.limit(1)).first():
                 raise ConflictError(
-                    f"The class '{shown(one.name, 60)}' has labels. Merge it into another class instead.",
+                    f"The class '{shown(entry.name, 60)}' has labels. Merge it into another class instead.",
                     code="CLASS_IN_USE",
                 )
             self._change(connection, class_id, removed=True, key="")
@@ -303,10 +301,10 @@ class ClassSheet:
         """Put the classes into this order; it must name each one once."""
 
         def work(connection: Connection) -> None:
-            known = {one.class_id for one in self._shown(connection)}
-            if set(class_ids) != known or len(class_ids) != len(known):
+            present = {entry.class_id for entry in self._shown(connection)}
+            if set(class_ids) != present or len(class_ids) != len(present):
                 raise ConflictError(
-                    "The new order does not name each class once: the classes were changed meanwhile. Reload them.",
+                    "The new order does not name each class once: the classes have changed. Reload them.",
                     code="CLASS_ORDER",
                 )
             for position, class_id in enumerate(class_ids):
@@ -332,7 +330,7 @@ class ClassSheet:
         def work(connection: Connection) -> None:
             sheet = self._shown(connection)
             self._find(sheet, class_id)
-            owner = next((one for one in sheet if key and one.key == key and one.class_id != class_id), None)
+            owner = next((entry for entry in sheet if key and entry.key == key and entry.class_id != class_id), None)
             if owner:
                 raise ConflictError(
                     f"The key {key} belongs to the class '{shown(owner.name, 60)}'. Free it there first.",
@@ -351,14 +349,14 @@ class ClassSheet:
             return [dict(row) for row in connection.execute(query).mappings()]
 
     def _shown(self, connection: Connection) -> list[LabelClass]:
-        return [one for one in self.read(connection) if one.merged_into is None]
+        return [entry for entry in self.read(connection) if entry.merged_into is None]
 
     def _find(self, sheet: Sequence[LabelClass], class_id: int) -> LabelClass:
-        for one in sheet:
-            if one.class_id == class_id:
-                return one
+        for entry in sheet:
+            if entry.class_id == class_id:
+                return entry
         raise UnknownNameError(
-            f"There is no class with the number {class_id}: it was merged or removed meanwhile. Reload the classes.",
+            f"There is no class with the number {class_id}: it was merged or removed. Reload the classes.",
             code="NO_CLASS",
         )
 
@@ -391,15 +389,15 @@ class ClassSheet:
         return self.store.database.write(locked)
 
 
-def _row(project: str, one: LabelClass) -> dict[str, Any]:
+def _row(project: str, entry: LabelClass) -> dict[str, Any]:
     return {
         "project": project,
-        "class_id": one.class_id,
-        "name": one.name,
-        "position": one.position,
-        "colour": one.colour,
-        "key": one.key,
-        "merged_into": one.merged_into,
+        "class_id": entry.class_id,
+        "name": entry.name,
+        "position": entry.position,
+        "colour": entry.colour,
+        "key": entry.key,
+        "merged_into": entry.merged_into,
     }
 
 

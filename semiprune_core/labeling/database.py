@@ -50,7 +50,7 @@ _BUSY_STATES = {"55P03", "40P01", "40001"}  # PostgreSQL: lock not available, de
 
 def filesystem_of(path: Path, mounts: str) -> str:
     """The type of the filesystem that holds ``path``, by the text of ``/proc/mounts``; "" where it does not say."""
-    real, best, found = os.path.realpath(path), "", ""
+    real, best, kind = os.path.realpath(path), "", ""
     for line in mounts.splitlines():
         fields = line.split()
         if len(fields) < 3:
@@ -58,8 +58,8 @@ def filesystem_of(path: Path, mounts: str) -> str:
         point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[1])
         inside = real == point or real.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
-            best, found = point, fields[2]
-    return found
+            best, kind = point, fields[2]
+    return kind
 
 
 def read_mounts() -> str:
@@ -219,7 +219,7 @@ class Database:
 
     def _busy(self) -> ConflictError:
         return ConflictError(
-            "The label store is busy with other writers. Nothing of this was saved; try again in a moment.",
+            "The label store is busy with other writers. Nothing was saved; try again in a moment.",
             code="STORE_BUSY",
         )
 
@@ -262,8 +262,8 @@ class Database:
         if not self.is_sqlite:
             return []
         with self.read() as connection:
-            found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
-        return [] if found == ["ok"] else [str(line) for line in found]
+            lines = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+        return [] if lines == ["ok"] else [str(line) for line in lines]
 
     def close(self) -> None:
         if self._engine is not None and self._pid == os.getpid():

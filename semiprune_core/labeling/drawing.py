@@ -230,13 +230,13 @@ def preview(
 
 def together(drawings: Sequence[Drawing]) -> tuple[np.ndarray, IntArray]:
     """The images of these drawings, each once and in order, and how many annotators each needs at most."""
-    ids = np.concatenate([np.empty(0, np.uint64), *[one.ids for one in drawings]])
-    needs = np.concatenate([np.empty(0, np.int64), *[one.needs for one in drawings]])
+    ids = np.concatenate([np.empty(0, np.uint64), *[drawing.ids for drawing in drawings]])
+    needs = np.concatenate([np.empty(0, np.int64), *[drawing.needs for drawing in drawings]])
     _, first, which = np.unique(ids, return_index=True, return_inverse=True)
     most = np.zeros(len(first), dtype=np.int64)
     np.maximum.at(most, which, needs)
-    kept = np.sort(first)
-    return ids[kept], most[which[kept]]
+    first_places = np.sort(first)
+    return ids[first_places], most[which[first_places]]
 
 
 class Drawings:
@@ -280,7 +280,7 @@ class Drawings:
             before = self.read(connection)
             extends = None
             if method == "uniform":
-                same = [one for one in before if one.uniform and one.seed == seed]
+                same = [past for past in before if past.uniform and past.seed == seed]
                 extended = max(same, key=len) if same else None
                 chosen = draw_uniform(ids[leaders], n, seed=seed, earlier=extended.ids if extended else None)
                 if extended and len(chosen) == len(extended) and overlap == extended.overlap:
@@ -289,7 +289,7 @@ class Drawings:
             else:
                 free = self._free(leaders, ids, before)
                 if not len(free):
-                    raise InvalidSettingError("Every picture of the pool is drawn already; there is none left to draw.")
+                    raise InvalidSettingError("Every image of the pool has already been drawn.")
                 given = {"features": features, "confidence": confidence}
                 needed: dict[str, np.ndarray] = {}
                 for name in DRAW_METHODS.facts(method)["needs"]:
@@ -302,7 +302,7 @@ class Drawings:
                 chosen = DRAW_METHODS[method](ids[free], min(n, len(free)), seed=seed, **needed)
             needs = 1 + _overlap_mask(chosen, seed, overlap).astype(np.int64)
             drawing = Drawing(
-                drawing_id=max((one.drawing_id for one in before), default=0) + 1,
+                drawing_id=max((past.drawing_id for past in before), default=0) + 1,
                 method=method,
                 uniform=method == "uniform",
                 seed=seed,
@@ -321,7 +321,7 @@ class Drawings:
         return self.store.database.write(work)
 
     def _free(self, leaders: IntArray, ids: np.ndarray, before: Sequence[Drawing]) -> IntArray:
-        taken = np.concatenate([one.ids for one in before]) if before else np.empty(0, np.uint64)
+        taken = np.concatenate([past.ids for past in before]) if before else np.empty(0, np.uint64)
         return leaders[~np.isin(ids[leaders], taken)]
 
     def _write(self, connection: Connection, drawing: Drawing, annotator: str) -> None:
@@ -366,10 +366,10 @@ class Drawings:
 
     def get(self, drawing_id: int) -> Drawing:
         with self.store.database.read() as connection:
-            found = self.read(connection, drawing_id)
-        if not found:
+            drawings = self.read(connection, drawing_id)
+        if not drawings:
             raise UnknownNameError(f"There is no drawing {drawing_id} in this project.", code="NO_DRAWING")
-        return found[0]
+        return drawings[0]
 
     def open_in(self, connection: Connection) -> list[int]:
         """The numbers of the drawings to label: of each seed the latest uniform one, then all others, oldest first.
@@ -386,7 +386,7 @@ class Drawings:
 
     def read_open(self, connection: Connection) -> list[Drawing]:
         """The open drawings inside a transaction, in the order they are labeled."""
-        return [one for number in self.open_in(connection) for one in self.read(connection, number)]
+        return [drawing for number in self.open_in(connection) for drawing in self.read(connection, number)]
 
     def read(self, connection: Connection, drawing_id: int | None = None) -> list[Drawing]:
         """Every drawing (or the one of this number) inside a transaction, oldest first."""
@@ -394,7 +394,7 @@ class Drawings:
         query = sa.select(table).where(table.c.project == self.store.project).order_by(table.c.drawing_id)
         if drawing_id is not None:
             query = query.where(table.c.drawing_id == drawing_id)
-        found = []
+        drawings = []
         for row in connection.execute(query).mappings().all():
             rows = connection.execute(
                 sa.select(drawn.c.image_id, drawn.c.needs)
@@ -402,9 +402,9 @@ class Drawings:
                 .order_by(drawn.c.position)
             ).fetchall()
             values = {name: row[name] for name in _PLAIN}
-            ids, needs = [one[0] for one in rows], [one[1] for one in rows]
-            found.append(Drawing(ids=unsigned_array(ids), needs=np.array(needs, dtype=np.int64), **values))
-        return found
+            ids, needs = [drawn_row[0] for drawn_row in rows], [drawn_row[1] for drawn_row in rows]
+            drawings.append(Drawing(ids=unsigned_array(ids), needs=np.array(needs, dtype=np.int64), **values))
+        return drawings
 
 
 _PLAIN = ("drawing_id", "method", "uniform", "seed", "n_groups", "overlap", "pool_hash", "extends", "saved_ms")

@@ -171,7 +171,7 @@ def check_annotator(name: str) -> None:
     """An annotator's name: 1 to 64 printable characters, no white space at its ends."""
     _check_text("annotator's name", name, MAX_ANNOTATOR)
     if name != name.strip():
-        raise InvalidDataError(f"An annotator's name has no spaces at its ends; got {name!r}.")
+        raise InvalidDataError(f"An annotator's name must not begin or end with a space; got {name!r}.")
 
 
 def _check_text(what: str, text: object, limit: int) -> None:

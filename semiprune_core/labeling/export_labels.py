@@ -68,7 +68,7 @@ def _answers(store: LabelStore, *, every_answer: bool) -> list[tuple[Held, str]]
     """What is exported: what holds, with the class's name; ordered by image, then annotator."""
     with store.database.read() as connection:
         sheet = store.classes.read(connection)
-    names, into = {one.class_id: one.name for one in sheet}, resolve_merges(sheet)
+    names, into = {entry.class_id: entry.name for entry in sheet}, resolve_merges(sheet)
     chosen = [held for held in store.held() if held.class_id is not None]
     if every_answer:
         chosen = [held for held in chosen if held.round == FIRST_ROUND]
@@ -82,8 +82,8 @@ def _answers(store: LabelStore, *, every_answer: bool) -> list[tuple[Held, str]]
 def label_studio_config(classes: Sequence[LabelClass | NewClass]) -> str:
     """The labeling interface that fits our tasks, for Label Studio's settings."""
     choices = "".join(
-        f"<Choice value={quoteattr(one.name)}" + (f" hotkey={quoteattr(one.key)}" if one.key else "") + "/>"
-        for one in classes
+        f"<Choice value={quoteattr(entry.name)}" + (f" hotkey={quoteattr(entry.key)}" if entry.key else "") + "/>"
+        for entry in classes
     )
     return (
         '<View><Image name="image" value="$image"/>'
@@ -98,11 +98,11 @@ def export_label_studio(store: LabelStore, pool: LabeledPool, path: str | Path, 
     """
     with store.database.read() as connection:
         sheet = store.classes.read(connection)
-    names, into = {one.class_id: one.name for one in sheet}, resolve_merges(sheet)
+    names, into = {entry.class_id: entry.name for entry in sheet}, resolve_merges(sheet)
     leads = {row["event_id"]: row["lead_time_ms"] for row in store.events()}
-    held = [one for one in store.held() if one.round == FIRST_ROUND and one.action is not None]
-    held.sort(key=lambda one: (one.image_id, one.holder))
-    by_image = [list(group) for _, group in itertools.groupby(held, key=lambda one: one.image_id)]
+    held = [answer for answer in store.held() if answer.round == FIRST_ROUND and answer.action is not None]
+    held.sort(key=lambda answer: (answer.image_id, answer.holder))
+    by_image = [list(group) for _, group in itertools.groupby(held, key=lambda answer: answer.image_id)]
     positions = pool.positions(np.array([answers[0].image_id for answers in by_image], dtype=np.uint64)).tolist()
     tasks = [(position, answers) for position, answers in zip(positions, by_image) if position >= 0]
     tasks.sort(key=lambda task: task[0])
@@ -113,12 +113,12 @@ def export_label_studio(store: LabelStore, pool: LabeledPool, path: str | Path, 
             data = {
                 "image": prefix + quote(where),
                 "image_id": show_id(answers[0].image_id),
-                "annotators": [one.holder for one in answers],
+                "annotators": [answer.holder for answer in answers],
             }
             annotations = []
-            for one in answers:
-                class_id = None if one.class_id is None else into.get(one.class_id, one.class_id)
-                lead = leads.get(one.event_id)
+            for answer in answers:
+                class_id = None if answer.class_id is None else into.get(answer.class_id, answer.class_id)
+                lead = leads.get(answer.event_id)
                 annotation: dict[str, Any] = {
                     "result": [] if class_id is None else [choice(names[class_id])],
                     "was_cancelled": class_id is None,

@@ -112,8 +112,8 @@ def take_reference(
         for row, (image_id, position) in enumerate(zip(drawn.tolist(), positions.tolist()), start=1):
             label = int(labels[position]) if position >= 0 else -1
             if label < 0:
-                said = "This drawn image has no reference label. Label it by hand."
-                result.problems.append(RowProblem(row, show_id(image_id), "NO_REFERENCE", said))
+                reason = "This drawn image has no reference label. Label it by hand."
+                result.problems.append(RowProblem(row, show_id(image_id), "NO_REFERENCE", reason))
                 continue
             yield Row(row, show_id(image_id), None, names[label], REFERENCE)
 
@@ -142,13 +142,13 @@ def _take_over(
     with store.database.read() as connection:
         sheet = store.classes.read(connection)
     into = resolve_merges(sheet)
-    numbers = {one.name: into.get(one.class_id, one.class_id) for one in sheet}
-    numbers |= {one.name: one.class_id for one in sheet if one.merged_into is None}
+    numbers = {entry.name: into.get(entry.class_id, entry.class_id) for entry in sheet}
+    numbers |= {entry.name: entry.class_id for entry in sheet if entry.merged_into is None}
     image_ids = _find_images(pool, taken, result)
-    known = _Known.read(store, numbers)
+    state = _LabelState.read(store, numbers)
     events: list[tuple[Row, Event]] = []
     for row, image_id in zip(taken, image_ids):
-        event = _event_of(row, image_id, known, result, replace=replace, source=source)
+        event = _event_of(row, image_id, state, result, replace=replace, source=source)
         if event is not None:
             events.append((row, event))
     for start in range(0, len(events), CHUNK_ROWS):
@@ -171,15 +171,15 @@ def _take_over(
 
 def _make_classes(store: LabelStore, rows: Sequence[Row], result: ImportResult, annotator: str) -> None:
     with store.database.read() as connection:
-        known = {one.name for one in store.classes.read(connection)}
+        class_names = {entry.name for entry in store.classes.read(connection)}
     wanted: dict[str, None] = {}
     for row in rows:
-        name = _name_in(row, known)
-        if name and name not in known and _is_class_name(name):
+        name = _name_in(row, class_names)
+        if name and name not in class_names and _is_class_name(name):
             wanted.setdefault(name)
     if wanted:
         added = store.classes.add([NewClass(name) for name in wanted], annotator=annotator)
-        result.new_classes, result.warnings = tuple(one.name for one in added.classes), added.warnings
+        result.new_classes, result.warnings = tuple(entry.name for entry in added.classes), added.warnings
 
 
 def _is_class_name(text: str) -> bool:
@@ -189,18 +189,18 @@ def _is_class_name(text: str) -> bool:
         return False
 
 
-def _name_in(row: Row, known: Collection[str]) -> str | None:
+def _name_in(row: Row, class_names: Collection[str]) -> str | None:
     """The class a row means: as written, or without the spreadsheet's apostrophe if only that is known."""
     if row.label is None:
         return None
     name = unicodedata.normalize("NFC", row.label).strip()
     plain = plain_cell(name)
-    return plain if row.spreadsheet and name not in known and plain in known else name
+    return plain if row.spreadsheet and name not in class_names and plain in class_names else name
 
 
 def _find_images(pool: LabeledPool, rows: Sequence[Row], result: ImportResult) -> list[int | None]:
     """The image of every row, None (and a problem) where there is none or more than one."""
-    found: list[int | None] = [None] * len(rows)
+    image_ids: list[int | None] = [None] * len(rows)
     by_path: list[int] = []
     ids: list[tuple[int, int]] = []
     for number, row in enumerate(rows):
@@ -214,10 +214,10 @@ def _find_images(pool: LabeledPool, rows: Sequence[Row], result: ImportResult) -
     positions = pool.positions(np.array([image_id for _, image_id in ids], dtype=np.uint64))
     for (number, image_id), position in zip(ids, positions.tolist()):
         if position >= 0:
-            found[number] = image_id
+            image_ids[number] = image_id
         else:
-            said = "The pool has no image with this id."
-            result.problems.append(RowProblem(rows[number].row, show_id(image_id), "UNKNOWN_IMAGE", said))
+            reason = "The pool has no image with this id."
+            result.problems.append(RowProblem(rows[number].row, show_id(image_id), "UNKNOWN_IMAGE", reason))
     if by_path:
         paths = pool.column("path")
         wanted = [_normal(rows[number].path or "") for number in by_path]
@@ -231,14 +231,14 @@ def _find_images(pool: LabeledPool, rows: Sequence[Row], result: ImportResult) -
         for number, path, position, from_end in zip(by_path, wanted, first, last):
             line = rows[number].row
             if position is None or from_end is None:
-                said = "The pool has no image with this path." if path else "This row names no image."
-                result.problems.append(RowProblem(line, shown(path), "UNKNOWN_PATH", said))
+                reason = "The pool has no image with this path." if path else "This row names no image."
+                result.problems.append(RowProblem(line, shown(path), "UNKNOWN_PATH", reason))
             elif position != len(paths) - 1 - from_end:
-                said = "The pool has several images with this path (from several imports). Name it by its image_id."
-                result.problems.append(RowProblem(line, shown(path), "AMBIGUOUS_PATH", said))
+                reason = "The pool has several images with this path (from several imports). Name it by its image_id."
+                result.problems.append(RowProblem(line, shown(path), "AMBIGUOUS_PATH", reason))
             else:
-                found[number] = int(pool.ids[position])
-    return found
+                image_ids[number] = int(pool.ids[position])
+    return image_ids
 
 
 def _normal(path: str) -> str:
@@ -250,7 +250,7 @@ def _index_in(wanted: Sequence[str], paths: pa.Array) -> list[int | None]:
 
 
 @dataclass
-class _Known:
+class _LabelState:
     """What the project knows before an import: class numbers, what holds, the settled class of each image.
 
     ``held`` is by image and annotator for first labels, by image and "" for reviews; ``seen`` are the rows so far.
@@ -262,17 +262,19 @@ class _Known:
     seen: dict[tuple[int, str], Row] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, store: LabelStore, numbers: Mapping[str, int]) -> _Known:
+    def read(cls, store: LabelStore, numbers: Mapping[str, int]) -> _LabelState:
         labels = store.labels()
         settled = dict(zip(labels.ids.tolist(), labels.class_ids.tolist()))
         rounds = (FIRST_ROUND, REVIEW_ROUND)
-        return cls(numbers, {(one.image_id, one.holder): one for one in store.held() if one.round in rounds}, settled)
+        return cls(
+            numbers, {(held.image_id, held.holder): held for held in store.held() if held.round in rounds}, settled
+        )
 
 
 def _event_of(
     row: Row,
     image_id: int | None,
-    known: _Known,
+    state: _LabelState,
     result: ImportResult,
     *,
     replace: bool,
@@ -281,27 +283,27 @@ def _event_of(
     """The event of a row; None when there is nothing to write, with the reason among the problems."""
     if image_id is None:
         return None
-    name = _name_in(row, known.numbers)
-    if name is not None and name not in known.numbers:
-        said = (
+    name = _name_in(row, state.numbers)
+    if name is not None and name not in state.numbers:
+        reason = (
             "This row has no label." if not name else "The project has no such class. Add it, or let the import add it."
         )
-        result.problems.append(RowProblem(row.row, shown(row.label or ""), "UNKNOWN_CLASS", said))
+        result.problems.append(RowProblem(row.row, shown(row.label or ""), "UNKNOWN_CLASS", reason))
         return None
-    class_id = None if name is None else known.numbers[name]
+    class_id = None if name is None else state.numbers[name]
     place = (image_id, row.annotator if row.suggested is None else "")
-    if place in known.seen:
-        if known.seen[place].label != row.label:
-            said = f"Row {known.seen[place].row} gives the same image another label; that one was taken."
-            result.problems.append(RowProblem(row.row, _value(row), "CONTRADICTS", said))
+    if place in state.seen:
+        if state.seen[place].label != row.label:
+            reason = f"Row {state.seen[place].row} gives the same image a different label; the first one was used."
+            result.problems.append(RowProblem(row.row, _value(row), "CONTRADICTS", reason))
         else:
             result.n_unchanged += 1
         return None
-    known.seen[place] = row
-    now = known.held.get(place)
+    state.seen[place] = row
+    now = state.held.get(place)
     action = "skip" if class_id is None else "label"
     if row.suggested is not None:
-        source, before = "review", known.settled.get(image_id)
+        source, before = "review", state.settled.get(image_id)
         is_there = before is not None and class_id in (None, before)  # a skip takes no label away
         if is_there or (before is None and not row.is_answer and row.label == row.suggested):
             result.n_unchanged += 1
@@ -317,7 +319,7 @@ def _event_of(
         return None
     try:
         return Event(
-            event_id=f"{result.group_id}-{row.row}-{len(known.seen)}",
+            event_id=f"{result.group_id}-{row.row}-{len(state.seen)}",
             annotator=row.annotator,
             action=action,
             image_id=image_id,
@@ -333,10 +335,10 @@ def _event_of(
 
 
 def _already_labeled(row: Row, annotator: str, now: Held | None, result: ImportResult) -> None:
-    said = f"{shown(annotator, 40)} has decided this image otherwise"
-    said += " meanwhile." if now is None or now.action is None else f" (event {now.version})."
+    reason = f"{shown(annotator, 40)} has labeled this image differently"
+    reason += " in the meantime." if now is None or now.action is None else f" (event {now.version})."
     result.problems.append(
-        RowProblem(row.row, _value(row), "ALREADY_LABELED", f"{said} Import with replace to change it.")
+        RowProblem(row.row, _value(row), "ALREADY_LABELED", f"{reason} Import with replace to change it.")
     )
 
 

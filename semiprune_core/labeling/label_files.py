@@ -56,7 +56,7 @@ def decode_text(data: bytes) -> str:
             return data.decode("utf-16")
         except UnicodeDecodeError as error:
             raise InvalidDataError(
-                "The file begins as UTF-16 but is damaged. Save it as UTF-8.", code="ENCODING"
+                "The file looks like UTF-16 but is damaged. Save it as UTF-8.", code="ENCODING"
             ) from error
     try:
         return data.decode("utf-8-sig")
@@ -84,9 +84,9 @@ def read_csv_rows(data: bytes, annotator: str) -> Iterator[Row]:
     try:
         columns = {(name or "").strip().lower(): name for name in rows.fieldnames or ()}
         if "label" not in columns or not {"path", "image_id"} & set(columns):
-            found = ", ".join(shown(name, 40) for name in columns if name) or "none"
+            there = ", ".join(shown(name, 40) for name in columns if name) or "none"
             raise InvalidDataError(
-                f"The CSV needs the columns path or image_id, and label; it has: {found}.", code="CSV_NO_PATH_COLUMN"
+                f"The CSV needs the columns path or image_id, and label; it has: {there}.", code="CSV_NO_PATH_COLUMN"
             )
 
         is_coreset = {"label_source", "pseudo_label"} <= set(columns)
@@ -188,8 +188,10 @@ def _answer(
     if isinstance(chosen, str):
         chosen = [chosen]
     if not isinstance(chosen, list) or len(chosen) != 1 or not isinstance(chosen[0], str):
-        said = shown(json.dumps(chosen, ensure_ascii=False), 60)
-        problems.append(RowProblem(number, said, "NOT_ONE_CLASS", "An image has one class here; this answer has not."))
+        answer = shown(json.dumps(chosen, ensure_ascii=False), 60)
+        problems.append(
+            RowProblem(number, answer, "NOT_ONE_CLASS", "An image has one class here; this answer has not.")
+        )
         return
     yield Row(number, image_id, path, chosen[0], annotator, _lead_ms(annotation), suggested=suggested)
 

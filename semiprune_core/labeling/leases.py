@@ -92,11 +92,11 @@ class Leases:
                 held.update(connection.execute(query).scalars())
             mine = [image for image in wanted if image in held]
             share = self._fair_share(connection, None, annotator)
-            kept = mine if share is None else mine[:share]
-            self._hold(connection, annotator, kept, now + int(ttl_s * 1000))
-            for part in in_chunks(mine[len(kept) :]):
+            renewed = mine if share is None else mine[:share]
+            self._hold(connection, annotator, renewed, now + int(ttl_s * 1000))
+            for part in in_chunks(mine[len(renewed) :]):
                 connection.execute(self._of(annotator).where(leases.c.image_id.in_(part)))
-            return kept
+            return renewed
 
         return unsigned_array(self.store.database.write(work))
 

@@ -65,8 +65,8 @@ def n_labeled_classes(store: LabelStore) -> int:
     query = sa.select(table.c.class_id).where(table.c.project == store.project, table.c.class_id.is_not(None))
     with store.database.read() as connection:
         into = resolve_merges(store.classes.read(connection))
-        found = connection.execute(query.distinct()).scalars().all()
-    return len({into.get(class_id, class_id) for class_id in found})
+        class_ids = connection.execute(query.distinct()).scalars().all()
+    return len({into.get(class_id, class_id) for class_id in class_ids})
 
 
 def progress(store: LabelStore, *, drawing_id: int | None = None, annotator: str | None = None) -> LabelProgress:
@@ -100,9 +100,9 @@ def progress(store: LabelStore, *, drawing_id: int | None = None, annotator: str
     is_skipped = (n_decided > 0) & ~is_labeled & ~is_disputed
     left = int((~is_labeled & ~is_disputed & ~is_skipped).sum())
     overlap_left = int(((n_decided > 0) & (n_decided < needs)).sum())
-    shown_classes = [one for one in sheet if one.merged_into is None]
-    counts = np.bincount(labels.class_ids, minlength=max((one.class_id for one in sheet), default=0) + 1)
-    per_class = {one.name: int(counts[one.class_id]) for one in shown_classes}
+    shown_classes = [entry for entry in sheet if entry.merged_into is None]
+    counts = np.bincount(labels.class_ids, minlength=max((entry.class_id for entry in sheet), default=0) + 1)
+    per_class = {entry.name: int(counts[entry.class_id]) for entry in shown_classes}
     thin = tuple(name for name, count in per_class.items() if count < FEW_LABELS)
     pace = labels_per_minute(np.array(times, dtype=np.int64))
     complete = bool(len(drawn)) and left == 0 and int(is_disputed.sum()) == 0

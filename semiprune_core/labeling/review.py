@@ -17,7 +17,7 @@ def correct_label(project: Project, image_id: int, class_name: str, *, annotator
     """Give an image the class ``class_name`` by review, whatever its label was; saved when this returns."""
     store = open_store(project)
     store.classes.add([class_name], annotator=annotator)  # one that is there already stays as it is
-    class_id = next(one.class_id for one in store.classes.all() if one.name == class_name)
+    class_id = next(entry.class_id for entry in store.classes.all() if entry.name == class_name)
     now = next((held for held in store.held([image_id]) if held.round == REVIEW_ROUND), None)
     event = Event(
         event_id=f"review-{secrets.token_hex(12)}",
@@ -30,5 +30,5 @@ def correct_label(project: Project, image_id: int, class_name: str, *, annotator
     )
     (ack,) = store.append([event])
     if ack.status != "saved":
-        raise ConflictError(ack.reason or "Somebody else changed this label meanwhile. Look again.")
+        raise ConflictError(ack.reason or "Somebody else has changed this label. Look again.")
     return ack

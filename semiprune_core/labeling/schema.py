@@ -266,13 +266,13 @@ def upsert(connection: Connection, table: sa.Table, rows: Sequence[dict[str, Any
 def lock_project(connection: Connection, project: str) -> int:
     """Make this transaction the only writer of ``project``; returns the number of its last event."""
     row = sa.select(projects.c.last_seq).where(projects.c.project == project).with_for_update()
-    found = connection.execute(row).scalar()
-    if found is None:
+    last_seq = connection.execute(row).scalar()
+    if last_seq is None:
         upsert_nothing = {"project": project, "last_seq": 0}
         make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
         connection.execute(make(projects).values(upsert_nothing).on_conflict_do_nothing())
-        found = connection.execute(row).scalar_one()
-    return int(found)
+        last_seq = connection.execute(row).scalar_one()
+    return int(last_seq)
 
 
 def set_last_seq(connection: Connection, project: str, seq: int) -> None:

@@ -68,9 +68,9 @@ class LabelsSnapshot:
         uniform = np.zeros(len(ids), dtype=bool)
         if len(self.ids):
             place = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-            known = self.ids[place] == ids
-            labels[known] = self.labels[place[known]]
-            uniform[known] = self.uniform_mask[place[known]]
+            in_snapshot = self.ids[place] == ids
+            labels[in_snapshot] = self.labels[place[in_snapshot]]
+            uniform[in_snapshot] = self.uniform_mask[place[in_snapshot]]
         labeled = np.flatnonzero(labels != UNLABELED)[::-1]  # backwards, so that the first one is written last
         chosen = np.full(len(ids), -1, dtype=np.int64)
         chosen[duplicate_of[labeled]] = labeled
@@ -112,12 +112,12 @@ def uniform_order(drawings: Sequence[Drawing], seed: int, decided_ms: Mapping[in
     others: set[int] = set()
     uniform: set[int] = set()
     ids, sure, is_sure = np.empty(0, np.uint64), 0, True
-    for one in drawings:  # oldest first; a larger drawing begins with the smaller one of its seed
-        if one.uniform and one.seed == seed and len(one) > len(ids):
-            new = one.ids[len(ids) :].tolist()
-            early = {image for image in new if decided_ms.get(image, one.saved_ms) < one.saved_ms} - uniform
+    for drawing in drawings:  # oldest first; a larger drawing begins with the smaller one of its seed
+        if drawing.uniform and drawing.seed == seed and len(drawing) > len(ids):
+            new = drawing.ids[len(ids) :].tolist()
+            early = {image for image in new if decided_ms.get(image, drawing.saved_ms) < drawing.saved_ms} - uniform
             is_sure = is_sure and not early and others.isdisjoint(new)
-            ids = one.ids
+            ids = drawing.ids
             sure = len(ids) if is_sure else sure
-        (uniform if one.uniform else others).update(one.ids.tolist())
+        (uniform if drawing.uniform else others).update(drawing.ids.tolist())
     return ids, sure

@@ -171,7 +171,9 @@ class LabelStore:
             for table in (schema.current, schema.undone):
                 connection.execute(table.delete().where(table.c.project == self.project))
             if held:
-                connection.execute(schema.current.insert(), [current_row(self.project, one) for one in held.values()])
+                connection.execute(
+                    schema.current.insert(), [current_row(self.project, state) for state in held.values()]
+                )
             if taken_back:
                 rows = [{"project": self.project, "event_id": event_id} for event_id in sorted(taken_back)]
                 connection.execute(schema.undone.insert(), rows)
@@ -209,11 +211,11 @@ class LabelStore:
             if image_ids is None:
                 return [held_of_row(row) for row in connection.execute(base)]
             numbers = [signed(int(image_id)) for image_id in image_ids]
-            found: list[Held] = []
+            states: list[Held] = []
             for part in in_chunks(numbers):
                 rows = connection.execute(base.where(schema.current.c.image_id.in_(part)))
-                found.extend(held_of_row(row) for row in rows)
-            return found
+                states.extend(held_of_row(row) for row in rows)
+            return states
 
     def recent(self, annotator: str, n: int = 10) -> list[Held]:
         """The annotator's latest decisions that still hold, newest first."""
@@ -286,10 +288,10 @@ class LabelStore:
             blind = self.labels_in(connection, blind=True)
             uniform = self._uniform_ids(connection)
         keep = np.isin(blind.ids, uniform)
-        kept = Labels(
+        drawn_uniformly = Labels(
             blind.ids[keep], blind.class_ids[keep], blind.by_person_mask[keep], blind.seqs[keep], blind.disputed_ids
         )
-        return self._snapshot_of(kept, np.ones(len(kept.ids), dtype=bool), sheet)
+        return self._snapshot_of(drawn_uniformly, np.ones(len(drawn_uniformly.ids), dtype=bool), sheet)
 
     def _uniform_ids(self, connection: Connection) -> np.ndarray:
         """Drawn images whose labels may serve unbiased estimates, uint64.
@@ -302,7 +304,7 @@ class LabelStore:
         drawings = self.drawings.read(connection)
         decided, first_ms = self._decided(connection), self._decided_before(connection, drawings)
         parts = [np.empty(0, np.uint64)]
-        for seed in sorted({one.seed for one in drawings if one.uniform}):
+        for seed in sorted({drawing.seed for drawing in drawings if drawing.uniform}):
             ids, sure = uniform_order(drawings, seed, first_ms)
             waiting = np.flatnonzero(~np.isin(ids, decided))
             parts.append(ids[: max(sure, int(waiting[0]) if len(waiting) else len(ids))])
@@ -317,7 +319,7 @@ class LabelStore:
 
     def _decided_before(self, connection: Connection, drawings: Sequence[Drawing]) -> dict[int, int]:
         """When (ms) images were first decided, of those decided before the latest uniform drawing was made."""
-        last = max((one.saved_ms for one in drawings if one.uniform), default=0)
+        last = max((drawing.saved_ms for drawing in drawings if drawing.uniform), default=0)
         table = schema.events
         first = sa.func.min(table.c.saved_ms)
         query = (
@@ -329,9 +331,9 @@ class LabelStore:
         return {unsigned(image): int(when) for image, when in connection.execute(query)}
 
     def _snapshot_of(self, labels: Labels, uniform: BoolArray, sheet: Sequence[LabelClass]) -> LabelsSnapshot:
-        shown = [one for one in sheet if one.merged_into is None]
-        index = {one.class_id: number for number, one in enumerate(shown)}
+        shown = [entry for entry in sheet if entry.merged_into is None]
+        index = {entry.class_id: number for number, entry in enumerate(shown)}
         lookup = np.full(max(index, default=0) + 1, UNLABELED, dtype=np.int64)
         for class_id, number in index.items():
             lookup[class_id] = number
-        return LabelsSnapshot(labels.ids, lookup[labels.class_ids], uniform, tuple(one.name for one in shown))
+        return LabelsSnapshot(labels.ids, lookup[labels.class_ids], uniform, tuple(entry.name for entry in shown))

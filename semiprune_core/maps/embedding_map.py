@@ -64,11 +64,11 @@ def maps_of(project: Project) -> list[EmbeddingMap]:
 
 def find_map(project: Project, settings: MapSettings, inputs: dict[str, str] | None = None) -> EmbeddingMap | None:
     """The newest map with these settings (and, where given, made from these inputs)."""
-    for one in maps_of(project):
-        if dict(one.artifact.settings) == settings.to_json() and (
-            inputs is None or dict(one.artifact.inputs) == inputs
+    for past in maps_of(project):
+        if dict(past.artifact.settings) == settings.to_json() and (
+            inputs is None or dict(past.artifact.inputs) == inputs
         ):
-            return one
+            return past
     return None
 
 
@@ -79,8 +79,8 @@ def make_maps(project: Project, settings: MapSettings, progress: Progress) -> li
     quick = settings.replace(method="pca")
     wanted = [quick] if settings.method == "pca" else [quick, settings]
     return [
-        find_map(project, one, dict(features.inputs)) or _make(project, one, features, values, progress)
-        for one in wanted
+        find_map(project, asked, dict(features.inputs)) or _make(project, asked, features, values, progress)
+        for asked in wanted
     ]
 
 
@@ -121,11 +121,11 @@ def inside(points: FloatArray, corners: Sequence[Sequence[float]], mask: BoolArr
     near = ((points >= low) & (points <= high)).all(1)
     candidates = np.flatnonzero(near if mask is None else near & mask)
     x, y = np.asarray(points[candidates], dtype=np.float64).T
-    found = np.zeros(len(candidates), dtype=bool)
+    inside_mask = np.zeros(len(candidates), dtype=bool)
     x1, y1 = line[-1]
     for x2, y2 in line:
         if y1 != y2:
             crosses = (y2 > y) != (y1 > y)
-            found ^= crosses & (x < (x1 - x2) * (y - y2) / (y1 - y2) + x2)
+            inside_mask ^= crosses & (x < (x1 - x2) * (y - y2) / (y1 - y2) + x2)
         x1, y1 = x2, y2
-    return candidates[found]
+    return candidates[inside_mask]

@@ -11,6 +11,6 @@ from semiprune_core.maps.embedding_map import MapSettings, make_maps
 @JOB_KINDS.register("map", title="Map", device="cpu")
 def run(context: JobContext) -> dict[str, Any]:
     made = make_maps(context.project, MapSettings.from_json(context.settings), context)
-    for one in made:
-        context.log.info("%s: %s, %d images", one.artifact.id, one.title, one.artifact.facts["n_placed"])
-    return {"artifact": made[-1].artifact.id, "artifacts": [one.artifact.id for one in made]}
+    for made_map in made:
+        context.log.info("%s: %s, %d images", made_map.artifact.id, made_map.title, made_map.artifact.facts["n_placed"])
+    return {"artifact": made[-1].artifact.id, "artifacts": [made_map.artifact.id for made_map in made]}

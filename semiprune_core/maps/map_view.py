@@ -56,8 +56,8 @@ class Column:
     @functools.cached_property
     def span(self) -> tuple[float, float]:
         """Least and greatest number."""
-        known = self.values[np.isfinite(self.values)] if self.values is not None else np.empty(0)
-        return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+        finite = self.values[np.isfinite(self.values)] if self.values is not None else np.empty(0)
+        return (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
 
     def packed(self) -> bytes:
         """N little-endian 16-bit codes: the class, or the number in STEPS steps over its span; NONE for unknown."""
@@ -121,7 +121,7 @@ def class_colours(n: int) -> tuple[str, ...]:
 def columns_of(project: Project, pool: Pool) -> Columns:
     """Everything known about the pool's images now. Cheap to ask again while nothing has changed."""
     seq = open_store(project).last_seq
-    kinds = {kind: found.id for kind in ("pseudo", "scores", "coreset") if (found := project.latest(kind))}
+    kinds = {kind: artifact.id for kind in ("pseudo", "scores", "coreset") if (artifact := project.latest(kind))}
     segments = tuple(segment.artifact.hash for segment in pool.segments)
     key = (project.folder, segments, len(pool), seq, tuple(kinds.items()))
     return _COLUMNS.get(key, lambda: _read(project, pool, seq, kinds))
@@ -131,7 +131,7 @@ _COLUMNS: LRUCache[Columns] = LRUCache(4)
 
 
 def _read(project: Project, pool: Pool, seq: int, kinds: dict[str, str]) -> Columns:
-    found: list[Column] = []
+    columns: list[Column] = []
     n = len(pool)
     store = open_store(project)
     snapshot = store.snapshot()
@@ -142,36 +142,36 @@ def _read(project: Project, pool: Pool, seq: int, kinds: dict[str, str]) -> Colu
         labels, names = run.labels(), run.class_names
         now = match_classes(human, snapshot.class_names, names)[: len(labels)]
         current = np.where(now >= 0, now, labels.labels)
-        found.append(_class("pseudo", "Pseudo-label", _padded(current, n), names))
-        found.append(_number("confidence", "Confidence", _padded(np.asarray(run.confidence()), n)))
+        columns.append(_class("pseudo", "Pseudo-label", _padded(current, n), names))
+        columns.append(_number("confidence", "Confidence", _padded(np.asarray(run.confidence()), n)))
         margin = run.margin()
         if margin is not None:
-            found.append(_number("margin", "Margin", _padded(np.asarray(margin), n)))
+            columns.append(_number("margin", "Margin", _padded(np.asarray(margin), n)))
         right = rightness(pool, run, now)
         if (right >= 0).any():
             codes = np.where(right < 0, UNLABELED, 1 - right)
-            found.append(Column("right", "Right or wrong", _padded(codes, n), ("right", "wrong"), (RIGHT, WRONG)))
+            columns.append(Column("right", "Right or wrong", _padded(codes, n), ("right", "wrong"), (RIGHT, WRONG)))
     if (human >= 0).any():
-        found.append(_class("human", "Human label", human, snapshot.class_names))
+        columns.append(_class("human", "Human label", human, snapshot.class_names))
     if (pool.reference_labels >= 0).any():
-        found.append(_class("reference", "Reference label", pool.reference_labels, pool.class_names))
+        columns.append(_class("reference", "Reference label", pool.reference_labels, pool.class_names))
     if "scores" in kinds:
-        found += _scores(project.artifact(kinds["scores"]), n)
+        columns += _scores(project.artifact(kinds["scores"]), n)
     if "coreset" in kinds:
-        found += _kept(project.artifact(kinds["coreset"]), n)
+        columns += _kept(project.artifact(kinds["coreset"]), n)
     flagged = np.isin(pool.ids, store.flagged_ids())
     if flagged.any():
-        found.append(Column("flagged", "Flagged", np.where(flagged, 0, UNLABELED), ("flagged",), (WRONG,)))
+        columns.append(Column("flagged", "Flagged", np.where(flagged, 0, UNLABELED), ("flagged",), (WRONG,)))
     corruption = pool.column("corruption")
     if corruption.null_count < n:
         codes = corruption.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         names = tuple(name.replace("_", " ") for name in corruption.dictionary.to_pylist())
-        found.append(_class("corruption", "Corruption", codes, names))
+        columns.append(_class("corruption", "Corruption", codes, names))
     if len(pool.segments) > 1:
         owner = np.searchsorted(pool.starts, pool.rows, side="right") - 1
-        found.append(_class("source", "Import", owner, tuple(one.artifact.id for one in pool.segments)))
+        columns.append(_class("source", "Import", owner, tuple(segment.artifact.id for segment in pool.segments)))
     version = "-".join([str(seq), *kinds.values(), pool.segments[-1].artifact.id, str(n)])
-    return Columns(pool, {column.key: column for column in found}, version)
+    return Columns(pool, {column.key: column for column in columns}, version)
 
 
 def _scores(artifact: artifacts.Artifact, n: int) -> list[Column]:

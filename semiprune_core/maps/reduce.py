@@ -42,11 +42,11 @@ def principal_components(values: np.ndarray, k: int, progress: Progress | None =
     _, axes = np.linalg.eigh(second / n - np.outer(mean, mean))
     axes = axes[:, ::-1][:, :k]
     axes = axes * np.sign(axes[np.abs(axes).argmax(0), np.arange(k)])
-    found = np.empty((n, k), dtype=np.float32)
+    projected = np.empty((n, k), dtype=np.float32)
     for start in range(0, n, BLOCK):
         _go_on(progress, n + start, 2 * n)
-        found[start : start + BLOCK] = (np.asarray(values[start : start + BLOCK], dtype=np.float64) - mean) @ axes
-    return found
+        projected[start : start + BLOCK] = (np.asarray(values[start : start + BLOCK], dtype=np.float64) - mean) @ axes
+    return projected
 
 
 @REDUCERS.register("pca", title="PCA", pace="at once")
@@ -108,12 +108,12 @@ class _Bar(io.TextIOBase):
         self.pattern, self.progress, self.total = re.compile(pattern), progress, total
 
     def write(self, text: str) -> int:
-        found = self.pattern.search(text)
-        if found and self.progress is not None:
+        told = self.pattern.search(text)
+        if told and self.progress is not None:
             if self.progress.should_stop():
                 raise Stopped
-            total = self.total or int(found[2])
-            self.progress.report(min(int(found[1]), total), total, unit="rounds", stage="map")
+            total = self.total or int(told[2])
+            self.progress.report(min(int(told[1]), total), total, unit="rounds", stage="map")
         return len(text)
 
     def writable(self) -> bool:

@@ -84,11 +84,11 @@ class Draft:
 
 def versions() -> dict[str, str]:
     """Versions of Python, of the libraries that matter and of this package."""
-    found = {"semiprune": __version__, "python": platform.python_version()}
+    installed = {"semiprune": __version__, "python": platform.python_version()}
     for name in VERSIONED:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            installed[name] = importlib.metadata.version(name)
+    return installed
 
 
 def content_hash(manifest: Mapping[str, Any]) -> str:
@@ -162,10 +162,10 @@ def number_of(artifact_id: str) -> int:
 
 
 def _file_entries(folder: Path) -> dict[str, dict[str, Any]]:
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
     return {
         path.relative_to(folder).as_posix(): {"sha256": files.sha256_file(path), "bytes": path.stat().st_size}
-        for path in found
+        for path in paths
     }
 
 
@@ -200,13 +200,13 @@ def list_artifacts(parent: Path, kind: str | None = None) -> list[Artifact]:
 def differences(folder: str | Path) -> list[str]:
     """What in an artifact differs from its manifest, in words; an empty list proves it."""
     artifact = open_artifact(folder)
-    wanted, found = artifact.manifest["files"], _file_entries(artifact.folder)
-    said = [f"{name} is missing" for name in wanted if name not in found]
-    said += [f"{name} is not in the manifest" for name in found if name not in wanted]
+    wanted, present = artifact.manifest["files"], _file_entries(artifact.folder)
+    differing = [f"{name} is missing" for name in wanted if name not in present]
+    differing += [f"{name} is not in the manifest" for name in present if name not in wanted]
     for name in wanted:
-        if name in found and found[name]["sha256"] != wanted[name]["sha256"]:
-            is_now, was = found[name]["sha256"][:12], wanted[name]["sha256"][:12]
-            said.append(f"{name} was changed (SHA-256 {is_now}…, manifest says {was}…)")
+        if name in present and present[name]["sha256"] != wanted[name]["sha256"]:
+            is_now, was = present[name]["sha256"][:12], wanted[name]["sha256"][:12]
+            differing.append(f"{name} was changed (SHA-256 {is_now}…, manifest says {was}…)")
     if content_hash(artifact.manifest) != artifact.hash:
-        said.append("manifest.json was changed: its settings, inputs or file list do not give its hash")
-    return said
+        differing.append("manifest.json was changed: its settings, inputs or file list do not give its hash")
+    return differing

@@ -183,13 +183,13 @@ class Pool:
         """The table's rows of a few images as plain values, for a page of them."""
         rows = self.rows[np.asarray(positions, dtype=np.int64)]
         owner = np.searchsorted(self.starts, rows, side="right") - 1
-        found: list[dict[str, Any]] = [{}] * len(rows)
+        picked: list[dict[str, Any]] = [{}] * len(rows)
         for number in np.unique(owner):
             mine = np.flatnonzero(owner == number)
             answers = self.segments[number].facts(rows[mine] - self.starts[number], columns)
             for place, answer in zip(mine, answers, strict=True):
-                found[place] = answer
-        return found
+                picked[place] = answer
+        return picked
 
     @cached_property
     def ids(self) -> np.ndarray:
@@ -304,7 +304,7 @@ class Pool:
         data = path.read_bytes()
         if hashlib.sha256(data).digest() != self._fact(position, "file_sha256"):
             raise WorkspaceError(
-                f"{path} was changed since the import. Restore it, or import the pool anew.", code="FILE_CHANGED"
+                f"{path} was changed since the import. Restore it, or import the images again.", code="FILE_CHANGED"
             )
         return data
 
@@ -317,10 +317,11 @@ class Pool:
         path = root / (self._fact(position, "file") or self._fact(position, "path"))
         if not path.is_file():
             raise WorkspaceError(
-                f"{path} is missing since the import. Put it back, or import the pool anew.", code="FILE_MISSING"
+                f"{path} has been removed since the import. Put it back, or import the images again.",
+                code="FILE_MISSING",
             )
         if not is_inside(path.resolve(), root):
-            raise UnsafePathError(f"{path} leads outside {root} now. Restore it, or import the pool anew.")
+            raise UnsafePathError(f"{path} now leads outside {root}. Restore it, or import the images again.")
         return path
 
 

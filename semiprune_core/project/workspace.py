@@ -102,8 +102,8 @@ class Workspace:
 
     def project(self, name: str) -> Project:
         if name not in self:
-            known = ", ".join(self.names()) or "none yet"
-            raise WorkspaceError(f"There is no project '{shown(name)}'. Known: {known}.", code="NO_PROJECT")
+            projects = ", ".join(self.names()) or "none yet"
+            raise WorkspaceError(f"There is no project '{shown(name)}'. Known: {projects}.", code="NO_PROJECT")
         folder = self.root / name
         config = migrations.migrate(folder)
         if not {"name", "title", "pool"} <= set(config):
@@ -132,7 +132,7 @@ class Workspace:
                 folder.mkdir()
             except FileExistsError:
                 raise WorkspaceError(
-                    f"There is a project '{name}' already. Choose another name, or open that one.",
+                    f"There is already a project '{name}'. Choose another name, or open that one.",
                     code="PROJECT_EXISTS",
                 ) from None
             for part in ("artifacts", "runs", "exports"):
@@ -207,8 +207,8 @@ class Project:
         return artifacts.open_artifact(self.artifacts_folder / artifact_id)
 
     def latest(self, kind: str) -> Artifact | None:
-        found = self.artifacts(kind)
-        return found[-1] if found else None
+        past = self.artifacts(kind)
+        return past[-1] if past else None
 
     def has_pool(self) -> bool:
         return bool(artifacts.artifact_names(self.artifacts_folder, "pool"))

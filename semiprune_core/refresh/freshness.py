@@ -63,11 +63,11 @@ def out_of_date(project: Project, pool: Pool | None = None) -> list[Stale]:
             elif role == "pool" and value != images:
                 reason = "images were added since it was made"
             elif made_from is not None and made_from.kind in stale:
-                reason = f"it stands on {made_from.id}, which is out of date"
+                reason = f"it was made from {made_from.id}, which is out of date"
             elif made_from is not None and made_from.kind != artifact.kind:
                 now = newest[made_from.kind]
                 if now is not None and not _is_current(made_from, now):
-                    reason = f"it stands on {made_from.id}, and there is {now.id} now"
+                    reason = f"it was made from {made_from.id}, and {now.id} is newer"
         if reason:
             stale[kind] = Stale(artifact, reason)
     return list(stale.values())
@@ -84,7 +84,7 @@ def evaluated_before(project: Project, evaluation: Artifact, pool: Pool | None =
     if not changes:
         return ""
     scored = uses["scores"]
-    stale = {one.artifact.kind for one in out_of_date(project, pool)}
+    stale = {result.artifact.kind for result in out_of_date(project, pool)}
     first = "bring the scores up to date and " if scored and "scores" in stale else ""
     goal = "scores" if scored else "images and labels"
     return (
@@ -103,20 +103,20 @@ def studied_before(project: Project, study: Artifact) -> str:
 def _changes(project: Project, artifact: Artifact, uses: dict[str, bool], pool: Pool | None) -> list[str]:
     """Inputs that are others by now; those that none of its numbers depends on (``uses``) are left aside."""
     made_from = {role: value for role, value in artifact.inputs.items() if uses.get(role)}
-    found = []
+    changes = []
     if made_from.get("pool", "") not in ("", (pool or project.pool()).hash):
-        found.append("the pool changed")
+        changes.append("the pool changed")
     if "labels" in made_from and made_from["labels"] != open_store(project).snapshot().hash:
-        found.append("people's labels changed")
+        changes.append("people's labels changed")
     for kind, words in (("scores", "were"), ("pseudo", "was")):
         newest = project.latest(kind)
         if newest is None or kind not in made_from:
             continue
-        mine = next((one for one in project.artifacts(kind) if one.hash == made_from[kind]), None)
+        mine = next((past for past in project.artifacts(kind) if past.hash == made_from[kind]), None)
         if mine is None or not _is_current(mine, newest):
-            found.append(f"{newest.id} {words} made")
+            changes.append(f"{newest.id} {words} made")
             break  # scores follow from pseudo-labels: one of the two says it
-    return found
+    return changes
 
 
 def _uses(evaluation: Artifact) -> dict[str, bool]:

@@ -1,4 +1,4 @@
-"""The job kind ``refresh``: make what is out of date again, one step after the other (see ``refresh``).
+"""The job kind ``refresh``: make what is out of date again, one step after the other (see ``refresh.submit``).
 
 It only leads: the long steps are jobs of their own that it starts, watches, and stops when it is stopped. Which job
 and which artifact belong to a step is written down in ``steps.json`` before it goes on, so that after a stop, a crash
@@ -48,15 +48,15 @@ class Refresh:
         for number, step in enumerate(self.settings.steps):
             self.number = number
             self.context.check_stop()
-            known = self.record.setdefault(step, {})
-            if "artifact" not in known:
+            record = self.record.setdefault(step, {})
+            if "artifact" not in record:
                 self._tell(0.0)
                 if step in refresh.JOB_KIND:
-                    known["artifact"] = self._by_job(step)
+                    record["artifact"] = self._by_job(step)
                 else:
-                    known["artifact"] = self._score() if step == "scores" else self._rebuild(known)
+                    record["artifact"] = self._score() if step == "scores" else self._rebuild(record)
                 self._write()
-            self.context.log.info("%s: %s", WORDS[step], known["artifact"])
+            self.context.log.info("%s: %s", WORDS[step], record["artifact"])
         self._tell(1.0)
         return {"artifacts": {step: self.record[step]["artifact"] for step in self.settings.steps}}
 
@@ -90,7 +90,7 @@ class Refresh:
     def _known_job(self, step: str) -> Job | None:
         """The job this step had begun, unless it has become useless since."""
         wanted = self.record[step].get("job")
-        job = next((one for one in jobs.list_jobs(self.project, refresh.JOB_KIND[step]) if one.id == wanted), None)
+        job = next((past for past in jobs.list_jobs(self.project, refresh.JOB_KIND[step]) if past.id == wanted), None)
         if job is None or job.status().state == jobs.DONE:
             return job
         return job if self._still_right(job) else None
@@ -154,15 +154,15 @@ class Refresh:
             raise MissingStepError("There is no dynamics run to score. Start one on the Scores page.")
         scores = latest_scores(self.project)
         if newest.hash not in scores.artifact.inputs.values():  # the dynamics job scores what it has recorded
-            runs = [TrajectoryRun(one) for one in refresh.siblings(self.project, newest)]
+            runs = [TrajectoryRun(artifact) for artifact in refresh.siblings(self.project, newest)]
             scores = score_runs(self.project, runs, progress=self.context)
         try:
             return with_settings(self.project, scores, progress=self.context, **asked.to_json()).artifact.id
         except SemiPruneError as error:
-            self._note(f"The scores keep the usual settings, the former ones do not fit this run: {error}")
+            self._note(f"The scores use the default settings; the earlier ones do not fit this run: {error}")
             return scores.artifact.id
 
-    def _rebuild(self, known: dict[str, Any]) -> str:
+    def _rebuild(self, record: dict[str, Any]) -> str:
         """The same requests on the new scores, the newest last. One that cannot be met is told and left out."""
         made = ""
         scores = latest_scores(self.project)
@@ -175,9 +175,9 @@ class Refresh:
             except SemiPruneError as error:
                 self._note(f"{name} could not be rebuilt: {error}")
                 continue
-            known.setdefault("artifacts", []).append(made)
+            record.setdefault("artifacts", []).append(made)
         if not made:
-            raise MissingStepError("No coreset could be rebuilt. " + " ".join(known.get("notes", ())))
+            raise MissingStepError("No coreset could be rebuilt. " + " ".join(record.get("notes", ())))
         return made
 
     def _note(self, words: str) -> None:
@@ -193,5 +193,5 @@ def _without_input(settings: Any) -> dict[str, Any]:
 
 def _artifact_of(job: Job) -> str:
     result = job.result() or {}
-    found = result.get("artifact") or (result.get("trajectories") or [""])[-1]
-    return str(found)
+    artifact = result.get("artifact") or (result.get("trajectories") or [""])[-1]
+    return str(artifact)

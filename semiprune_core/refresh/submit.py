@@ -1,6 +1,6 @@
 """Bring a project up to date: everything that is out of date is made again, in order, with the settings it had.
 
-The job ``refresh`` (in ``refresh_job``) carries the whole chain. Training, dynamics and maps stay jobs of their own
+The job ``refresh`` (in ``refresh.job``) carries the whole chain. Training, dynamics and maps stay jobs of their own
 kind, started one after the other, so that their pages show them, they take their turn on their device, and each
 resumes from its own checkpoint; scores and coresets are made in moments between them.
 """
@@ -43,7 +43,7 @@ class RefreshSettings(Settings):
         for step in self.steps:
             check_choice("step", step, STEPS)
             if step not in self.before:
-                raise InvalidDataError(f"It is not said what to repeat for the step '{step}'.")
+                raise InvalidDataError(f"Nothing is named to repeat for the step '{step}'.")
 
 
 def plan(project: Project, pool: Pool | None = None) -> RefreshSettings | None:
@@ -51,7 +51,7 @@ def plan(project: Project, pool: Pool | None = None) -> RefreshSettings | None:
 
     Of the coresets all are rebuilt that stand on the same pseudo-labels as the newest one, each request once.
     """
-    stale = {one.artifact.kind: one.artifact for one in out_of_date(project, pool)}
+    stale = {result.artifact.kind: result.artifact for result in out_of_date(project, pool)}
     if not stale:
         return None
     steps = tuple(kind for kind in STEPS if kind in stale)
@@ -60,13 +60,13 @@ def plan(project: Project, pool: Pool | None = None) -> RefreshSettings | None:
 
 
 def _to_rebuild(project: Project, newest: Artifact) -> tuple[str, ...]:
-    found: dict[str, str] = {}
-    for one in project.artifacts("coreset"):
-        if one.inputs.get("pseudo") == newest.inputs.get("pseudo"):
-            request = str(request_of(project, CoresetRun(one)).to_json())
-            found.pop(request, None)  # the last of equal ones gives the place: the newest stays the newest
-            found[request] = one.id
-    return tuple(found.values())
+    newest_of: dict[str, str] = {}
+    for artifact in project.artifacts("coreset"):
+        if artifact.inputs.get("pseudo") == newest.inputs.get("pseudo"):
+            request = str(request_of(project, CoresetRun(artifact)).to_json())
+            newest_of.pop(request, None)  # the last of equal ones gives the place: the newest stays the newest
+            newest_of[request] = artifact.id
+    return tuple(newest_of.values())
 
 
 def bring_up_to_date(project: Project, pool: Pool | None = None, *, immediate: bool = False) -> jobs.Job:
@@ -76,7 +76,7 @@ def bring_up_to_date(project: Project, pool: Pool | None = None, *, immediate: b
         return under_way
     settings = plan(project, pool)
     if settings is None:
-        raise MissingStepError("Everything is up to date: there is nothing to make again.")
+        raise MissingStepError("Everything is up to date.")
     _repeatable(project, settings)
     return jobs.submit(project, KIND, settings.to_json(), immediate=immediate)
 
@@ -117,8 +117,7 @@ def again(project: Project, step: str, artifact: Artifact) -> Again:
         return Again(_train_settings(artifact) if step == "pseudo" else _dynamics_settings(project, artifact))
     except (SemiPruneError, KeyError, TypeError) as error:
         raise MissingStepError(
-            f"It is not known how {artifact.id} ({WORDS[step]}) was made: its job is gone. "
-            "Start it anew on its own page."
+            f"{artifact.id} ({WORDS[step]}) cannot be repeated: its job was deleted. Start it again on its own page."
         ) from error
 
 
@@ -129,22 +128,25 @@ def _train_settings(artifact: Artifact) -> dict[str, Any]:
 
 
 def _dynamics_settings(project: Project, artifact: Artifact) -> dict[str, Any]:
-    said = artifact.settings
-    seeds = [one.manifest["seed"] for one in project.artifacts("trajectory") if _same_run(one, artifact)]
+    settings = artifact.settings
+    seeds = [past.manifest["seed"] for past in project.artifacts("trajectory") if _same_run(past, artifact)]
     pseudo = made_from(project, artifact, "pseudo")
     return DynamicsSettings(
-        pseudo=pseudo.id, preset=said["preset"], training=dict(said["training"]), seeds=tuple(sorted(set(seeds)))
+        pseudo=pseudo.id,
+        preset=settings["preset"],
+        training=dict(settings["training"]),
+        seeds=tuple(sorted(set(seeds))),
     ).to_json()
 
 
-def _same_run(one: Artifact, other: Artifact) -> bool:
+def _same_run(artifact: Artifact, other: Artifact) -> bool:
     run = jobs.job_behind(other)
-    return one == other or (run is not None and jobs.job_behind(one) == run)
+    return artifact == other or (run is not None and jobs.job_behind(artifact) == run)
 
 
 def siblings(project: Project, artifact: Artifact) -> list[Artifact]:
     """The trajectories of the run that made ``artifact``, one per seed."""
-    return [one for one in project.artifacts("trajectory") if _same_run(one, artifact)]
+    return [past for past in project.artifacts("trajectory") if _same_run(past, artifact)]
 
 
 def request_of(project: Project, run: CoresetRun) -> CoresetRequest:
@@ -163,5 +165,5 @@ def request_of(project: Project, run: CoresetRun) -> CoresetRequest:
         scores = ScoreRun(made_from(project, run.artifact, "scores"))
     except MissingStepError:
         return request
-    said = ScoreSettings.from_json(scores.artifact.settings)
-    return request.replace(**{name: said[setting_of(name)] for name in tuned_knobs()})
+    score_settings = ScoreSettings.from_json(scores.artifact.settings)
+    return request.replace(**{name: score_settings[setting_of(name)] for name in tuned_knobs()})

@@ -14,10 +14,10 @@ from semiprune_core.search.grid import EPOCHS_RATIO
 from semiprune_core.trials import BOOK, Trial, TrialBook
 
 
-def trial_table(found: Iterable[tuple[Trial, Mapping[str, Any]]]) -> pd.DataFrame:
+def trial_table(trials: Iterable[tuple[Trial, Mapping[str, Any]]]) -> pd.DataFrame:
     """One row per trial, with the columns COLUMNS; ``knob`` and ``value`` are empty for Random."""
     rows = []
-    for trial, result in found:
+    for trial, result in trials:
         knob, value = next(iter(trial.knobs.items()), ("", float("nan")))
         rows.append(
             {
@@ -57,7 +57,7 @@ def curves(table: pd.DataFrame) -> list[Curve]:
         return []
     counts = mine["n_epochs"].value_counts()
     mine = mine[mine["n_epochs"] == counts.index[0]]
-    found = []
+    drawn = []
     for ratio, rows in mine.groupby("pruning_ratio"):
         by_random = chance.loc[chance["pruning_ratio"] == ratio, "accuracy"]
         points = tuple(
@@ -65,8 +65,8 @@ def curves(table: pd.DataFrame) -> list[Curve]:
         )
         random = None if by_random.empty else (float(by_random.mean()), deviation(by_random))
         if random is not None or len(points) > 1:
-            found.append(Curve(float(ratio), points, random))
-    return found
+            drawn.append(Curve(float(ratio), points, random))
+    return drawn
 
 
 def epochs_tried(table: pd.DataFrame) -> dict[int, float]:

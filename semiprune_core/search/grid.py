@@ -50,12 +50,12 @@ class Grid:
 
     def value_trials(self, n_epochs: int | None) -> list[Trial]:
         """Random and every value, for each ratio; all with the first seed come first, small coresets before large."""
-        found = []
+        trials = []
         for seed in self.settings.seeds:
             for ratio in sorted(self.settings.ratios, reverse=True):
-                found.append(Trial(method=RANDOM, pruning_ratio=ratio, seed=seed))
-                found += [self._trial(ratio, seed, value, n_epochs) for value in self.values[ratio]]
-        return found
+                trials.append(Trial(method=RANDOM, pruning_ratio=ratio, seed=seed))
+                trials += [self._trial(ratio, seed, value, n_epochs) for value in self.values[ratio]]
+        return trials
 
     def trials(self) -> list[Trial]:
         """All of them, with the first T standing for the one that is not known yet."""

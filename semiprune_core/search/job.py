@@ -140,11 +140,11 @@ def _run_all(bench: Workbench, choice: Choice, trials: Sequence[Trial], settings
 
 
 def _words(trial: Trial, settings: SearchSettings) -> str:
-    said = METHODS.title(trial.method)
+    words = METHODS.title(trial.method)
     for knob, value in trial.knobs.items():
-        said += f", {KNOB_WORDS.get(knob, knob)} {value:g}"
+        words += f", {KNOB_WORDS.get(knob, knob)} {value:g}"
     if trial.score_changes:
-        said += f", T {trial.score_changes['dual_epochs']}"
+        words += f", T {trial.score_changes['dual_epochs']}"
     return (
-        f"{said}, ratio {trial.pruning_ratio:g}, seed {settings.seeds.index(trial.seed) + 1} of {len(settings.seeds)}"
+        f"{words}, ratio {trial.pruning_ratio:g}, seed {settings.seeds.index(trial.seed) + 1} of {len(settings.seeds)}"
     )

@@ -81,11 +81,11 @@ def search_settings(
 def _as_scored(project: Project, source: ScoreSource) -> tuple[str, dict[str, Any]]:
     """Preset and changes of the run behind the scores; those of a baseline are trained like the project's own."""
     if isinstance(source, ScoreRun):
-        said = TrajectoryRun(project.artifact(source.trajectory_ids[0])).artifact.settings
+        made_with = TrajectoryRun(project.artifact(source.trajectory_ids[0])).artifact.settings
     else:
         own = project.latest("trajectory")
-        said = {} if own is None else own.settings
-    return said.get("preset", "quick"), dict(said.get("training", {}))
+        made_with = {} if own is None else own.settings
+    return made_with.get("preset", "quick"), dict(made_with.get("training", {}))
 
 
 def submit_search(

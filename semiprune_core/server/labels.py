@@ -66,7 +66,7 @@ async def _read_body(request: Request) -> bytes:
                 raise InvalidDataError(f"At most {MAX_BODY >> 20} MB can be sent at once.", code="TOO_LARGE")
             parts.append(part)
     except ClientDisconnect:
-        raise InvalidDataError("The connection broke before everything had arrived.", code="CUT_SHORT") from None
+        raise InvalidDataError("The connection was lost before everything arrived.", code="CUT_SHORT") from None
     return b"".join(parts)
 
 
@@ -88,7 +88,7 @@ def _opened(request: Request, workspace: Workspace) -> tuple[LabelStore, Pool]:
 
 
 def _classes(store: LabelStore) -> list[dict[str, Any]]:
-    return [one.to_json() for one in store.classes.all()]
+    return [entry.to_json() for entry in store.classes.all()]
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -157,10 +157,10 @@ def _add_class(request: Request, workspace: Workspace, asked: AddClass) -> dict[
     added = store.classes.add([asked.name], annotator=asked.annotator)
     sheet: list[LabelClass] = store.classes.all()
     name = added.classes[0].name if added.classes else added.existing[0]
-    chosen = next(label_class for label_class in sheet if label_class.name == name)
+    chosen = next(entry for entry in sheet if entry.name == name)
     return {
         "class": chosen.to_json(),
-        "classes": [label_class.to_json() for label_class in sheet],
+        "classes": [entry.to_json() for entry in sheet],
         "warnings": list(added.warnings) if added.classes else [],
     }
 
@@ -198,20 +198,20 @@ def how_far(request: Request, workspace: Workspace) -> Response:
     """Progress of the open drawings; the pace is the annotator's where one is named."""
     store, _ = _opened(request, workspace)
     name = request.query_params.get("annotator")
-    found = progress(store, annotator=read_field("annotator", Annotator(), name) if name else None)
+    report = progress(store, annotator=read_field("annotator", Annotator(), name) if name else None)
     return _answer(
         {
-            "n_drawn": found.n_drawn,
-            "labeled": found.labeled,
-            "skipped": found.skipped,
-            "disputed": found.disputed,
-            "left": found.left,
-            "overlap_left": found.overlap_left,
-            "flagged": found.flagged,
-            "per_minute": found.per_minute,
-            "minutes_left": found.minutes_left,
-            "complete": found.complete,
-            "per_class": {one.class_id: found.per_class.get(one.name, 0) for one in store.classes.all()},
+            "n_drawn": report.n_drawn,
+            "labeled": report.labeled,
+            "skipped": report.skipped,
+            "disputed": report.disputed,
+            "left": report.left,
+            "overlap_left": report.overlap_left,
+            "flagged": report.flagged,
+            "per_minute": report.per_minute,
+            "minutes_left": report.minutes_left,
+            "complete": report.complete,
+            "per_class": {entry.class_id: report.per_class.get(entry.name, 0) for entry in store.classes.all()},
         }
     )
 

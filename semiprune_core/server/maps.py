@@ -38,20 +38,22 @@ def _columns(request: Request, workspace: Workspace) -> Columns:
 
 def column(request: Request, workspace: Workspace) -> Response:
     """One column of the present version; the page's address carries the version it was drawn with."""
-    found = _columns(request, workspace)
-    headers = FOREVER if request.query_params.get("v") == found.version else SHORT
-    data = found.packed(request.path_params["column"])
+    columns = _columns(request, workspace)
+    headers = FOREVER if request.query_params.get("v") == columns.version else SHORT
+    data = columns.packed(request.path_params["column"])
     return Response(data, media_type="application/octet-stream", headers=headers)
 
 
 def image_facts(request: Request, workspace: Workspace) -> Response:
     """Everything known about the image at one position of the pool."""
-    found = _columns(request, workspace)
+    columns = _columns(request, workspace)
     position = request.path_params["position"]
-    if not 0 <= position < len(found.pool):
+    if not 0 <= position < len(columns.pool):
         raise WorkspaceError("There is no such image in this project.", code="NO_IMAGE")
     facts = [
-        {"title": one.title, "text": text} for one in found.by_key.values() if (text := one.told(position)) is not None
+        {"title": column.title, "text": text}
+        for column in columns.by_key.values()
+        if (text := column.told(position)) is not None
     ]
-    value = {"id": show_id(found.pool.ids[position]), "path": found.pool.path(position), "facts": facts}
+    value = {"id": show_id(columns.pool.ids[position]), "path": columns.pool.path(position), "facts": facts}
     return JSONResponse(value, headers=SHORT)

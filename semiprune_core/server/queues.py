@@ -43,8 +43,8 @@ def next_cards(name: str, store: LabelStore, pool: Pool, annotator: str, n: int)
     queue, mark, which = name.partition(":")
     asked_for = QUEUES.facts(queue).get("of")
     if bool(mark) != bool(asked_for):
-        said = f"needs {asked_for}, as in {queue}:..." if asked_for else "stands alone, without a colon"
-        raise UnknownNameError(f"The queue '{queue}' {said}.")
+        complaint = f"needs {asked_for}, as in {queue}:..." if asked_for else "stands alone, without a colon"
+        raise UnknownNameError(f"The queue '{queue}' {complaint}.")
     return QUEUES[queue](store, pool, annotator, n, *([which] if mark else []))
 
 
@@ -69,16 +69,16 @@ def flagged(store: LabelStore, pool: Pool, annotator: str, n: int) -> Cards:
 @QUEUES.register("disputed", title="Disagreements")
 def disputed(store: LabelStore, pool: Pool, annotator: str, n: int) -> Cards:
     """Images whose annotators disagree, to be settled."""
-    found = disagreements(store)[:n]
-    votes = {one.image_id: one.votes for one in found}
-    return Cards(np.array([one.image_id for one in found], dtype=np.uint64), SETTLE_ROUND, votes=votes)
+    disputes = disagreements(store)[:n]
+    votes = {dispute.image_id: dispute.votes for dispute in disputes}
+    return Cards(np.array([dispute.image_id for dispute in disputes], dtype=np.uint64), SETTLE_ROUND, votes=votes)
 
 
 def card_rows(store: LabelStore, pool: Pool, annotator: str, cards: Cards) -> list[dict[str, Any]]:
     """The cards as the browser reads them: image, what this annotator said before, suggestion, votes."""
     positions = pool.positions(cards.ids)
-    known = positions >= 0  # an image may have left the pool since it was drawn
-    ids, positions = cards.ids[known], positions[known]
+    in_pool = positions >= 0  # an image may have left the pool since it was drawn
+    ids, positions = cards.ids[in_pool], positions[in_pool]
     facts = pool.facts(positions, ["path", "width", "height"])
     decided, marked = states(store.held(ids.tolist(), annotator=annotator), annotator, cards.round)
     rows = []
@@ -106,9 +106,9 @@ def states(held: Iterable[Held], annotator: str, round_: str) -> tuple[dict[int,
     """By image: what holds in this round, and the annotator's flag."""
     decided: dict[int, Held] = {}
     marked: dict[int, Held] = {}
-    for one in held:
-        if one.round == FLAG_ROUND and one.holder == annotator:
-            marked[one.image_id] = one
-        elif one.round == round_ and one.holder in (annotator, ""):
-            decided[one.image_id] = one
+    for state in held:
+        if state.round == FLAG_ROUND and state.holder == annotator:
+            marked[state.image_id] = state
+        elif state.round == round_ and state.holder in (annotator, ""):
+            decided[state.image_id] = state
     return decided, marked

@@ -34,7 +34,7 @@ def project_of(pool: Pool) -> Project:
 def cached_signals(project: Project, run: PseudoRun, others: list[PseudoRun]) -> dict[str, FloatArray]:
     """The signals of doubt, computed once per state of runs and scores."""
     scores = project.latest("scores")
-    key = (project.folder, run.artifact.hash, tuple(one.artifact.hash for one in others), scores and scores.hash)
+    key = (project.folder, run.artifact.hash, tuple(other.artifact.hash for other in others), scores and scores.hash)
     return _SIGNALS.get(key, lambda: review.signals(project, run, others))
 
 
@@ -65,20 +65,23 @@ def _cards(
     signal: str | None = None,
     within: IntArray | None = None,
 ) -> Cards:
-    others = [PseudoRun(one) for one in project.artifacts("pseudo") if one.id != run.artifact.id]
-    known = pool_of_run(pool.split("pool"), run)
-    found = cached_signals(project, run, others)
-    if signal is not None and signal not in found:
-        raise MissingStepError(f"'{review.SIGNALS[signal]}' is not known yet in this project. Order by another signal.")
-    left_out = review.human_labels(known, run, store) != UNLABELED
-    seen = np.array([one.image_id for one in store.held() if one.round == REVIEW_ROUND and one.action], dtype=np.uint64)
-    left_out |= np.isin(known.ids, seen)
+    others = [PseudoRun(artifact) for artifact in project.artifacts("pseudo") if artifact.id != run.artifact.id]
+    scored_pool = pool_of_run(pool.split("pool"), run)
+    signals = cached_signals(project, run, others)
+    if signal is not None and signal not in signals:
+        raise MissingStepError(f"This project has no '{review.SIGNALS[signal]}' yet. Choose another order.")
+    left_out = review.human_labels(scored_pool, run, store) != UNLABELED
+    seen = np.array(
+        [held.image_id for held in store.held() if held.round == REVIEW_ROUND and held.action], dtype=np.uint64
+    )
+    left_out |= np.isin(scored_pool.ids, seen)
     if within is not None:
-        left_out |= ~np.isin(np.arange(len(known)), within)
-    order = review.doubt(found, use=None if signal is None else (signal,), leave_out=np.flatnonzero(left_out)).order[:n]
-    number = {one.name: one.class_id for one in store.classes.all() if one.merged_into is None}
+        left_out |= ~np.isin(np.arange(len(scored_pool)), within)
+    use = None if signal is None else (signal,)
+    order = review.doubt(signals, use=use, leave_out=np.flatnonzero(left_out)).order[:n]
+    number = {entry.name: entry.class_id for entry in store.classes.all() if entry.merged_into is None}
     predicted, confidence = np.asarray(run.predicted())[order], np.asarray(run.confidence())[order]
-    ids = known.ids[order]
+    ids = scored_pool.ids[order]
     suggestions = {
         int(image_id): (number[run.class_names[label]], float(sure))
         for image_id, label, sure in zip(ids, predicted, confidence, strict=True)

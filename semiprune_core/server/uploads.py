@@ -53,7 +53,7 @@ def begin(request: Request, workspace: Workspace) -> Response:
 def folder_of(workspace: Workspace, upload: str) -> Path:
     folder = workspace.uploads_folder / upload
     if not ID.fullmatch(upload) or not folder.is_dir():
-        raise WorkspaceError("This upload is not known any more. Drop the files again.", code="NO_UPLOAD")
+        raise WorkspaceError("This upload has expired. Drop the files again.", code="NO_UPLOAD")
     return folder
 
 
@@ -66,9 +66,7 @@ async def receive(request: Request, workspace: Workspace) -> Response:
     expected = int(request.headers.get("content-length") or 0)
     _check_room(expected, folder, name)
     if number >= MAX_FILES:
-        raise InvalidDataError(
-            f"At most {MAX_FILES} files fit into one upload. Make a ZIP of them.", code="TOO_MANY_FILES"
-        )
+        raise InvalidDataError(f"An upload holds at most {MAX_FILES} files. Zip them first.", code="TOO_MANY_FILES")
     path = folder / "files" / str(number)
     taken, limit = 0, upload_limit()
     try:
@@ -80,7 +78,7 @@ async def receive(request: Request, workspace: Workspace) -> Response:
                 await run_in_threadpool(file.write, piece)
     except ClientDisconnect:
         raise InvalidDataError(
-            f"The connection broke while {name} was sent. Send it again.", code="CUT_SHORT"
+            f"The connection was lost while {name} was being sent. Send it again.", code="CUT_SHORT"
         ) from None
     line = json.dumps({"file": str(number), "name": name, "bytes": taken}, ensure_ascii=False)
     with files.named_disk_errors(folder), open(folder / "index.jsonl", "a", encoding="utf-8") as index:
@@ -92,7 +90,7 @@ def _check_room(size: int, folder: Path, name: str) -> None:
     limit = upload_limit()
     if size > limit:
         raise InvalidDataError(
-            f"{name} is larger than the upload limit of {limit / 1e9:.1f} GB. Put it into a folder of the server "
+            f"{name} is larger than the upload limit of {limit / 1e9:.1f} GB. Copy it to a folder on the server "
             f"and import that, or raise {LIMIT_VARIABLE}.",
             code="UPLOAD_TOO_LARGE",
         )
@@ -100,7 +98,7 @@ def _check_room(size: int, folder: Path, name: str) -> None:
     if size + KEEP_FREE > free:
         raise DiskFullError(
             f"{name} needs {size / 1e6:.0f} MB, the disk has {free / 1e6:.0f} MB free (1 GB stays free). "
-            "Free some space, or import a folder of the server."
+            "Free some space, or import a folder on the server."
         )
 
 

@@ -34,26 +34,26 @@ class Curves:
 
 def curves(reports: Sequence[Mapping[str, Any]], *, step_key: str = "done", limit: int = 500) -> Curves:
     """The curves of a job's progress lines; what an interrupted attempt did after its checkpoint is left out."""
-    kept: list[Mapping[str, Any]] = []
+    reported: list[Mapping[str, Any]] = []
     attempt = None
     for line in reports:
         if line.get("attempt") != attempt:
             attempt = line.get("attempt")
-            while kept and kept[-1][step_key] >= line[step_key]:
-                kept.pop()
-        kept.append(line)
+            while reported and reported[-1][step_key] >= line[step_key]:
+                reported.pop()
+        reported.append(line)
     lines: dict[str, list[Any]] = {
-        name: _thin([(line[step_key], line[name]) for line in kept if _has(line, name)], limit) for name in DRAWN
+        name: _thin([(line[step_key], line[name]) for line in reported if _has(line, name)], limit) for name in DRAWN
     }
     checks = {
         name: [
             (line[step_key], line[f"{name}_accuracy"], *line[f"{name}_interval"])
-            for line in kept
+            for line in reported
             if _has(line, f"{name}_accuracy")
         ]
         for name in CHECKED
     }
-    counts = [(line[step_key], line["class_counts"]) for line in kept if _has(line, "class_counts")]
+    counts = [(line[step_key], line["class_counts"]) for line in reported if _has(line, "class_counts")]
     return Curves(lines, {name: _thin(points, limit) for name, points in checks.items()}, counts)
 
 

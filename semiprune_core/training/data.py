@@ -81,8 +81,8 @@ def training_data(project: Project, pool: Pool | None = None) -> TrainingData:
     snapshot = open_store(project).snapshot()
     labels = labels_on_pool(snapshot, pool)
     names = snapshot.class_names
-    known = labels.learned[labels.learned >= 0]
-    counts = np.bincount(known, minlength=len(names)).tolist()
+    learned = labels.learned[labels.learned >= 0]
+    counts = np.bincount(learned, minlength=len(names)).tolist()
     problem = None
     try:
         check_labels(labels.learned, len(pool), names)
@@ -116,7 +116,7 @@ def check_cache(pool: Pool, *, by_content: bool) -> None:
         path, entry = segment.artifact.path("images.npy"), segment.artifact.manifest["files"]["images.npy"]
         if not path.is_file():
             raise WorkspaceError(
-                f"The training cache {path} is missing. Restore it from a backup, or import the pool anew.",
+                f"The training cache {path} is missing. Restore it from a backup, or import the images again.",
                 code="CACHE_MISSING",
             )
         same = path.stat().st_size == entry["bytes"]
@@ -125,6 +125,6 @@ def check_cache(pool: Pool, *, by_content: bool) -> None:
         if not same:
             raise WorkspaceError(
                 f"The training cache {path} was changed since the import. "
-                "Restore it from a backup, or import the pool anew.",
+                "Restore it from a backup, or import the images again.",
                 code="CACHE_CHANGED",
             )

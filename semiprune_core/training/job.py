@@ -111,14 +111,14 @@ def _write(
         )
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in result.net.state_dict().items()}
         save_file(weights, draft.path("model.safetensors"))
-        known = reference >= 0
-        right = int((result.predicted[known] == reference[known]).sum())
+        has_reference = reference >= 0
+        right = int((result.predicted[has_reference] == reference[has_reference]).sum())
         draft.device = context.device
         draft.facts.update(
             job=context.job.id,
             n_labels=int((labels.learned >= 0).sum()),
             n_held_out=int(result.held_out_mask.sum()),
-            reference=asdict(wilson(right, int(known.sum()))) if known.any() else None,
+            reference=asdict(wilson(right, int(has_reference.sum()))) if has_reference.any() else None,
             seconds=round(trained_seconds(context.job), 1),
             notes=list(result.notes),
         )

@@ -124,9 +124,9 @@ def start_trial(
     pool = project.pool()
     place = machine.devices_for(device)
     key = trial_key(settings, place, pool.hash, len(data.per_class))
-    found = find_trial(project, key)
-    if found is not None and (found.status().state == DONE or not found.status().is_over):
-        return found
+    trial = find_trial(project, key)
+    if trial is not None and (trial.status().state == DONE or not trial.status().is_over):
+        return trial
     _clear_away(project)
     keep_snapshot(project, data.snapshot)
     pins = {"trial": key, "pool": pool.hash, "labels": data.snapshot.hash}

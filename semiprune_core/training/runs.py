@@ -103,8 +103,8 @@ class Run:
 
 def _remembered(ssl: Mapping[str, Any], preset: str, seed: int) -> TrainSettings:
     """The settings of a run that may be older than this version: what it no longer knows is left out."""
-    known = {field.name for field in dataclasses.fields(SSLSettings)}
-    return TrainSettings(ssl={name: ssl[name] for name in ssl if name in known}, preset=preset, seed=seed)
+    fields = {field.name for field in dataclasses.fields(SSLSettings)}
+    return TrainSettings(ssl={name: ssl[name] for name in ssl if name in fields}, preset=preset, seed=seed)
 
 
 def list_runs(project: Project) -> list[Run]:

@@ -44,18 +44,18 @@ def read_snapshot(path: Path, snapshot_hash: str) -> LabelsSnapshot:
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             names = tuple(json.loads(arrays["class_names"].tobytes()))
-            found = LabelsSnapshot(arrays["ids"], arrays["labels"], arrays["uniform_mask"], names)
+            snapshot = LabelsSnapshot(arrays["ids"], arrays["labels"], arrays["uniform_mask"], names)
     except FileNotFoundError:
         raise WorkspaceError(
             f"The labels that this run was started on are missing: {path}. Start a new run.", code="LABELS_MISSING"
         ) from None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise WorkspaceError(f"{path} is damaged ({error}). Start a new run.", code="LABELS_DAMAGED") from error
-    if found.hash != snapshot_hash:
+    if snapshot.hash != snapshot_hash:
         raise WorkspaceError(
             f"{path} holds other labels than this run was started on. Start a new run.", code="LABELS_CHANGED"
         )
-    return found
+    return snapshot
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class LabelChange:
 
     @property
     def sentence(self) -> str:
-        said = [f"{n:,} {word}" for n, word in ((self.added, "new"), (self.changed, "changed"), (self.removed, "gone"))]
-        said = [words for words in said if not words.startswith("0 ")]
-        if said:
-            return f"Labels changed since this run: {', '.join(said)}."
+        counts = {"new": self.added, "changed": self.changed, "removed": self.removed}
+        changes = ", ".join(f"{n:,} {word}" for word, n in counts.items() if n)
+        if changes:
+            return f"Labels changed since this run: {changes}."
         return "The classes changed since this run." if self.classes_changed else "The labels changed since this run."
 
 

@@ -125,8 +125,8 @@ class Workbench:
     ) -> dict[str, Any]:
         mark = _mark(idx, trial.seed, training)
         if mark in self._marks:
-            said = " ".join(part for part in (note, "Same images as another trial; trained once.") if part)
-            return {**self._marks[mark], "note": said, "seconds": 0.0}
+            explained = " ".join(part for part in (note, "Same images as another trial; trained once.") if part)
+            return {**self._marks[mark], "note": explained, "seconds": 0.0}
         if mark in self.earlier:
             taken_over = {**self.earlier[mark], "note": note}
             self._marks[mark] = taken_over
@@ -136,7 +136,7 @@ class Workbench:
                 f"Pruning ratio {trial.pruning_ratio:g} leaves {len(idx)} of {len(self.images)} images to train on. "
                 "Choose a smaller one."
             )
-        found = train_trial(
+        trained = train_trial(
             self.images if len(idx) == len(self.images) else self.images[idx],
             self.labels[idx],
             self.test_images,
@@ -148,10 +148,10 @@ class Workbench:
             device=self.device,
         )
         result = {
-            "n_train": found.n_train,
-            "n_test": found.n_test,
-            "n_correct": found.n_correct,
-            "seconds": round(found.seconds, 3),
+            "n_train": trained.n_train,
+            "n_test": trained.n_test,
+            "n_correct": trained.n_correct,
+            "seconds": round(trained.seconds, 3),
             "mark": mark,
             "note": note,
         }
@@ -165,12 +165,12 @@ def by_mark(results: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]
     >>> by_mark([{"mark": "a", "seconds": 9.0}, {"mark": "a", "seconds": 0.0}])
     {'a': {'mark': 'a', 'seconds': 9.0}}
     """
-    found: dict[str, Mapping[str, Any]] = {}
+    trained: dict[str, Mapping[str, Any]] = {}
     for result in results:
-        known = found.setdefault(str(result["mark"]), result)
-        if result["seconds"] > known["seconds"]:
-            found[str(result["mark"])] = result
-    return found
+        longest = trained.setdefault(str(result["mark"]), result)
+        if result["seconds"] > longest["seconds"]:
+            trained[str(result["mark"])] = result
+    return trained
 
 
 def _mark(idx: IntArray, seed: int, training: SupervisedSettings) -> str:

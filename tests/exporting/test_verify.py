@@ -103,11 +103,11 @@ def test_a_replaced_image_is_named(own_project):
     paths = [own_project.pool().original_file(position) for position in (3, 4)]
     shutil.copyfile(paths[0], paths[1])
     assert check(exported.manifest) == (
-        f"images: {paths[1]} was changed since the import. Restore it, or import the pool anew."
+        f"images: {paths[1]} was changed since the import. Restore it, or import the images again."
     )
     assert check(exported.manifest, images=False) is None
     paths[1].unlink()
-    assert "is missing since the import" in check(exported.manifest)
+    assert "has been removed since the import" in check(exported.manifest)
 
 
 def test_a_replaced_packed_image_is_named(hostile):

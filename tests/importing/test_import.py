@@ -105,7 +105,7 @@ def test_a_changed_or_missing_original_is_noticed(class_folder, import_into):
     (class_folder / pool.path(1)).unlink()
     with pytest.raises(WorkspaceError, match="changed since the import"):
         pool.original(0)
-    with pytest.raises(WorkspaceError, match="missing since the import"):
+    with pytest.raises(WorkspaceError, match="removed since the import"):
         pool.original(1)
 
 

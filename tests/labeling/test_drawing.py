@@ -200,7 +200,7 @@ def test_methods_say_what_they_miss(store):
     with pytest.raises(InvalidDataError, match="not finite"):
         draw_uncertainty(ids, 1, seed=0, confidence=np.full(10, np.nan))
     _draw(store, ids, count=10)
-    with pytest.raises(InvalidSettingError, match="none left"):
+    with pytest.raises(InvalidSettingError, match="already been drawn"):
         _draw(store, ids, count=1, method="uncertainty", confidence=np.ones(10))
     assert len(store.drawings.all()) == 1
 

@@ -41,7 +41,7 @@ def test_an_event_twice_in_one_append_is_saved_once(store, event):
 def test_a_used_event_id_for_something_else_is_refused(store, event):
     store.append([event("label", 5, 0, event_id="x", expected_version="")])
     ack = store.append([event("label", 6, 1, event_id="x", expected_version="")])[0]
-    assert ack.status == "refused" and "event id" in ack.reason
+    assert ack.status == "refused" and "this id" in ack.reason
     assert store.labels().ids.tolist() == [5]
 
 

@@ -119,7 +119,7 @@ def test_a_failed_run_says_why_and_can_be_retried(project):
     assert wait(job, 120).state == "failed"
     hidden.rename(cache)
     app = opened("train", project)
-    assert "import the pool anew" in app.error[0].value.replace("\\", "")
+    assert "import the images again" in app.error[0].value.replace("\\", "")
     app.button(key=f"resume_{job.id}").click().run()
     assert job.status().state == "queued" and job.status().attempt == 2
 

@@ -147,7 +147,7 @@ def test_a_training_cache_that_is_gone_or_changed_is_refused_in_words(project, d
     damage(project.artifacts("pool")[0])
     status = wait(job, PATIENCE)
     assert (status.state, status.error_code) == ("failed", code)
-    assert "import the pool anew" in status.message
+    assert "import the images again" in status.message
     assert project.latest("pseudo") is None
 
 

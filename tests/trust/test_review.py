@@ -120,7 +120,7 @@ def test_a_correction_makes_what_follows_out_of_date(project):
     stale = freshness.out_of_date(project)
     assert [one.artifact.kind for one in stale] == ["pseudo", "trajectory"]
     assert "labels have changed" in stale[0].reason and "pseudo-0001" in stale[1].reason
-    with pytest.raises(MissingStepError, match="its job is gone"):
+    with pytest.raises(MissingStepError, match="its job was deleted"):
         refresh.bring_up_to_date(project)
     newer = fake_pseudo(project, seed=1)
     assert [one.artifact.kind for one in freshness.out_of_date(project)] == ["trajectory"]
