@@ -108,7 +108,7 @@ def test_plain_text_is_read_ratio_by_ratio_with_half_the_interval():
         titles={"a": "A\x1b[2J"},
     )
     head, *lines = text_table(view).splitlines()
-    assert head.split() == ["Method", "Pruning", "ratio", "Mean", "SD", "To", "Random", "Minutes"]
+    assert head.split() == ["Method", "Pruning", "ratio", "Mean", "SD", "Vs", "Random", "Minutes"]
     assert [line.split()[1] for line in lines if not line.startswith("Full")] == ["50%"] * 2 + ["90%"] * 3
     assert lines[0].split() == ["Full", "data", "–", "90.0%", "–", "–", "1.0"]
     assert lines[2].split()[1:] == ["50%", "51.5%", "0.7", "+1.5", "±", "6.4", "1.0"]  # 12.706 x 0.5 points
