@@ -52,7 +52,7 @@ class PathGuard:
         """Refuse what cannot be a local path by its letters alone: addresses of other machines, NUL characters."""
         if URL.match(text):
             raise UnsafePathError(
-                f"{shown(text)} is an address, not a local path. SemiPrune Studio downloads nothing: "
+                f"{shown(text)} is an address, not a local path. Nothing is imported over the network: "
                 "copy the files to this machine and give their folder.",
                 code="URL_NOT_SUPPORTED",
             )

@@ -48,8 +48,8 @@ def test_each_budget_contains_the_smaller_ones_and_copies_count_once():
 @pytest.mark.parametrize(
     "values, words",
     [
-        ({"budgets": ()}, "budgets must be one or more"),
-        ({"budgets": (0.1, 0.1)}, "budgets must be one or more"),
+        ({"budgets": ()}, "budgets must list one or more"),
+        ({"budgets": (0.1, 0.1)}, "budgets must list one or more"),
         ({"budgets": (1.5,)}, "budget"),
         ({"methods": ("random",)}, "method"),
         ({"truth": "pseudo"}, "truth"),

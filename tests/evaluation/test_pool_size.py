@@ -48,7 +48,7 @@ def test_each_part_contains_the_smaller_ones_and_keeps_copies_together():
 
 @pytest.mark.parametrize(
     "values, words",
-    [({"sizes": ()}, "sizes must be one or more"), ({"sizes": (0.0, 1.0)}, "size"), ({"labeled": 0.0}, "labeled")],
+    [({"sizes": ()}, "sizes must list one or more"), ({"sizes": (0.0, 1.0)}, "size"), ({"labeled": 0.0}, "labeled")],
 )
 def test_what_cannot_be_studied_is_refused(values, words):
     with pytest.raises(InvalidSettingError, match=words):

@@ -181,7 +181,7 @@ def test_labels_that_cannot_work_are_refused_in_a_sentence(labels, names, senten
 def test_cross_fitting_too_few_labels_is_refused():
     images, truth = make_pool(n=12)
     labels = np.where(np.arange(12) < 4, [0, 1, 2] * 4, -1)
-    with pytest.raises(InvalidDataError, match="needs at least 10 labels, there are 4"):
+    with pytest.raises(InvalidDataError, match="needs at least 10 labels, but there are 4"):
         run((images, labels, truth), cross_fit=5)
 
 

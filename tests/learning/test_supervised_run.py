@@ -150,7 +150,7 @@ def test_micro_batches_give_the_same_first_gradient_step(monkeypatch):
 @pytest.mark.parametrize(
     "labels, sentence",
     [
-        ([0, 1], "one label each, got 3, 2"),
+        ([0, 1], "one label each; got 3 and 2"),
         ([0, 1, -1], "1 have none, the first is image 2 with -1"),
         ([0, 1, 3], "in 0..2"),
     ],

@@ -307,7 +307,9 @@ def test_a_searched_value_is_used_near_its_ratio_only(project):
 
 
 def test_what_was_searched_for_a_baseline_holds_for_its_very_evidence(project):
-    with pytest.raises(MissingStepError, match="What ELFS chooses by was not made yet.* --method elfs --ratio 0.5"):
+    with pytest.raises(
+        MissingStepError, match="The evidence for ELFS has not been made yet.* --method elfs --ratio 0.5"
+    ):
         search_settings(project, method="elfs")
     old = add_clusters(project)
     of_elfs(project, old)
