@@ -164,6 +164,6 @@ def test_ratios_that_leave_less_than_an_image_per_class_are_refused(workspace, t
     project = make_pool(workspace, tmp_path, n=60, n_test=20)
     with pytest.raises(InvalidSettingError, match="0.95 leaves 3 images for 4 classes. Choose smaller ratios."):
         submit_study(project, BudgetSettings(**{**SMALL, "ratios": (0.95,)}), immediate=True)
-    with pytest.raises(InvalidSettingError, match="leaves 3 images for 4 classes.*smallest part, 30 images"):
+    with pytest.raises(InvalidSettingError, match="leaves 3 images for 4 classes.*smallest part has 30 images"):
         submit_study(project, SizeSettings(sizes=(0.5, 1.0), **{**SMALL, "ratios": (0.9,)}), immediate=True)
     assert not jobs.list_jobs(project)
