@@ -1,5 +1,6 @@
 # make run      set up and serve the app on 127.0.0.1:8501
 # make test     set up (Chromium included) and run the tests
+# make test-full  the same with everything in full: more kills, more draws, the whole demo pool
 # make install  set up alone
 # make demo-artifacts  run the demo for real and pack it as assets/demo_project.zip
 SHELL := /bin/bash
@@ -41,14 +42,12 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/ruff format --check .
 
 test: $(INSTALLED_DEV) tools lint
-	$(PYTEST) -m "not browser and not fault" -n 2 $(TEST_ARGS)
-	$(PYTEST) -m "fault and not browser" -n 2 $(TEST_ARGS)
-	$(PYTEST) -m browser $(TEST_ARGS)
+	$(PYTEST) -m "not browser and not fault" -n 2 --dist worksteal $(TEST_ARGS)
+	$(PYTEST) -m "fault and not browser" -n 2 --dist worksteal $(TEST_ARGS)
+	$(PYTEST) -m browser -n 2 --dist loadfile $(TEST_ARGS)
 
-test-full: $(INSTALLED_DEV) tools lint
-	SEMIPRUNE_FULL=1 $(PYTEST) -m "not browser and not fault" -n 2 $(TEST_ARGS)
-	SEMIPRUNE_FULL=1 $(PYTEST) -m "fault and not browser" -n 2 $(TEST_ARGS)
-	SEMIPRUNE_FULL=1 $(PYTEST) -m browser $(TEST_ARGS)
+test-full:
+	SEMIPRUNE_FULL=1 $(MAKE) test
 
 demo-pool: $(INSTALLED)
 	$(BIN)/python assets/make_demo_pool.py

@@ -23,8 +23,10 @@ os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])  # for proce
 if not FULL:
     os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling UMAP takes longer than mapping a few points without
 MEMORY = Path("/dev/shm")
-ROOM = 8 << 30  # bytes; a whole run leaves much less
+ROOM = 2 << 30  # bytes; a whole run leaves much less
 
+# decoders are forked from a server that has everything loaded; tests/importing starts them as the app does
+workers.START_METHOD = "forkserver"
 multiprocessing.set_forkserver_preload([workers.__name__])
 
 
@@ -32,12 +34,6 @@ def pytest_configure():
     """Temporary files in memory where there is room: half of a fast test was waiting for the disk to sync."""
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
-
-
-@pytest.fixture(autouse=True)
-def quick_decoders(monkeypatch):
-    """Decoders are forked from a server that has everything loaded; tests/importing starts them as the app does."""
-    monkeypatch.setattr(workers, "START_METHOD", "forkserver")
 
 
 @pytest.fixture(autouse=True)

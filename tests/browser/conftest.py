@@ -1,4 +1,4 @@
-"""The real app in a real browser: one server per test module, one Chromium for all."""
+"""The real app in a real browser: one server and one Chromium for all tests of a worker process."""
 
 from __future__ import annotations
 
@@ -9,23 +9,29 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.label_support import DeckPage, Studio, open_context
-from tests.browser.serving import Server, free_port
+from tests.support.waiting import PATIENCE
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-PATIENCE_MS = 60_000
-expect.set_options(timeout=PATIENCE_MS)  # a busy machine is slow, not wrong
+expect.set_options(timeout=1000 * PATIENCE)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("app")
-    (folder / "pictures").mkdir()
-    running = Server(folder / "home", folder / "pictures", free_port(), folder / "app.log")
-    running.start()
-    yield running
-    running.kill()
-    assert "Traceback" not in running.log.read_text(), running.log.read_text()
+@pytest.fixture(scope="session")
+def studio(tmp_path_factory):
+    """The running app; every test makes projects of its own in it."""
+    studio = Studio(tmp_path_factory.mktemp("studio"))
+    studio.start()
+    yield studio
+    studio.kill()
+
+
+@pytest.fixture
+def server(studio):
+    """The running app, which must not have said anything of an error when the test is over."""
+    before = len(studio.log.read_text())
+    yield studio
+    said = studio.log.read_text()[before:]
+    assert "Traceback" not in said, said
 
 
 @pytest.fixture(scope="session")
@@ -42,25 +48,15 @@ def chromium():
 
 @pytest.fixture
 def page(chromium, server):
-    """A fresh page at the app's front door; a script error on it fails the test."""
+    """A fresh page; a script error on it fails the test."""
     context = chromium.new_context(viewport={"width": 1400, "height": 900})
-    context.set_default_timeout(PATIENCE_MS)
+    context.set_default_timeout(1000 * PATIENCE)
     tab = context.new_page()
     errors: list[str] = []
     tab.on("pageerror", lambda error: errors.append(str(error)))
-    tab.goto(server.url)
     yield tab
     context.close()
     assert errors == []
-
-
-@pytest.fixture(scope="module")
-def studio(tmp_path_factory):
-    """The app over small projects, for the label page."""
-    studio = Studio(tmp_path_factory.mktemp("home"))
-    studio.start()
-    yield studio
-    studio.kill()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The running app for the label page's browser tests: one server per module, one small project per test."""
+"""The running app for the browser tests, small projects in it, and the label page in a tab."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 import sqlalchemy as sa
 from PIL import Image
 from playwright.sync_api import BrowserContext, Page
@@ -25,7 +26,8 @@ class Studio(Server):
     """The running app, and small projects in it."""
 
     def __init__(self, home: Path) -> None:
-        super().__init__(home, home / ".pictures", free_port(), home / "app.log")
+        super().__init__(home / "home", home / "pictures", free_port(), home / "app.log")
+        self.pictures.mkdir()
 
     @property
     def workspace(self) -> Workspace:
@@ -33,7 +35,7 @@ class Studio(Server):
 
     def project(self, name: str, *, n: int = 40, classes=("cat", "dog", "owl"), names=None, side: int = 16) -> Project:
         """A project of ``n`` distinct pictures, all of them drawn, with classes."""
-        folder = self.home / ".pictures" / name
+        folder = self.pictures / name
         folder.mkdir(parents=True)
         rng = np.random.default_rng(7)
         for number in range(n):
@@ -43,7 +45,9 @@ class Studio(Server):
             Image.fromarray(pixels).save(path, format="PNG")
         project = self.workspace.create(name, name=name, pool=PoolSettings(size=28))
         settings = ImportSettings(source=SourceSpec("folder", str(folder)).to_json(), n_workers=1)
-        import_source(project, settings, Collected())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SEMIPRUNE_ROOTS", str(self.pictures))
+            import_source(project, settings, Collected())
         store, pool = open_store(project), project.pool()
         assert len(pool) == n
         store.classes.add(list(classes), annotator="maker")
@@ -57,9 +61,15 @@ def draw_all(store: LabelStore, pool) -> None:
     )
 
 
+def settled(page: Page) -> None:
+    """Wait until the script of the page has ended, so that nothing moves any more."""
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+
+
 def open_context(browser, annotator: str = "ada") -> BrowserContext:
     """A browser profile that knows its annotator; a script that runs anything sets ``window.pwned``."""
     context = browser.new_context(viewport={"width": 1280, "height": 860})
+    context.set_default_timeout(1000 * PATIENCE)
     context.add_init_script(
         f"window.pwned = 0; localStorage.setItem('semiprune:annotator', {json.dumps(annotator)});"
         "window.alert = window.confirm = window.prompt = () => { window.pwned += 1; };"
@@ -88,7 +98,7 @@ class DeckPage:
 
     def ready(self) -> str:
         """Wait for a picture; returns its id."""
-        self.page.wait_for_selector(".stage[data-image]:not([data-image=''])", timeout=PATIENCE * 1000)
+        self.page.wait_for_selector(".stage[data-image]:not([data-image=''])", timeout=1000 * PATIENCE)
         return self.shown()
 
     def decoded(self, n: int = 10) -> None:

@@ -11,7 +11,6 @@ import pytest
 from semiprune_core.exporting import list_exports
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.import_labels import take_reference
-from semiprune_core.project.workspace import Workspace
 from tests.browser.label_support import draw_all
 from tests.exporting.conftest import add_scores, imported, select_in
 
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def project(server, tmp_path_factory):
+def project(studio, tmp_path_factory):
     """400 small pictures, labeled by their reference labels, with scores and a coreset."""
     folder = tmp_path_factory.mktemp("array")
     rng = np.random.default_rng(0)
@@ -29,12 +28,12 @@ def project(server, tmp_path_factory):
         labels=np.arange(400) % 3,
         class_names=np.array(["cat", "dog", "owl"]),
     )
-    made = imported(folder, "npz", folder / "p.npz", home=server.home)
+    made = imported(folder, "npz", folder / "p.npz", home=studio.home)
     draw_all(open_store(made), made.pool())
     take_reference(open_store(made), made.pool())
     add_scores(made)
     select_in(made, 0.5)
-    return Workspace(server.home).project(made.name)
+    return studio.workspace.project(made.name)
 
 
 def open_page(page, server, project):

@@ -12,7 +12,6 @@ from semiprune_core.labeling import open_store
 from semiprune_core.maps.embedding_map import MapSettings, make_maps
 from semiprune_core.progress import Collected
 from semiprune_core.project.pool import show_id
-from semiprune_core.project.workspace import Workspace
 from semiprune_core.refresh import freshness
 from semiprune_core.results import latest_pseudo
 from semiprune_core.trust import quality_report
@@ -20,16 +19,16 @@ from tests.support.pseudo_runs import fake_pseudo, label_share
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
-SLOW = 90_000
+PROJECT = "clothes"
 
 
 @pytest.fixture(scope="module")
-def project(server):
+def project(studio):
     """The demo with a tenth labeled, pseudo-labels of which 15% are wrong, and two maps."""
-    space = Workspace.open(server.home)
-    made = space.create("Fashion demo", name="fashion-demo")
+    space = studio.workspace
+    made = space.create("Clothes", name=PROJECT)
     import_source(made, ImportSettings(source=SourceSpec("demo").to_json(), n_workers=1), Collected())
-    made = space.project("fashion-demo")
+    made = space.project(PROJECT)
     label_share(made)
     fake_pseudo(made)
     for features in ("pixels", "ssl"):
@@ -38,13 +37,13 @@ def project(server):
 
 
 def open_page(page, server, name):
-    page.goto(f"{server.url}/{name}?project=fashion-demo")
+    page.goto(f"{server.url}/{name}?project={PROJECT}")
 
 
 def open_map(page, server):
     """The map, drawn; and where on the page each image lies."""
     open_page(page, server, "map")
-    expect(page.locator(".map[data-state=ready] canvas").first).to_be_visible(timeout=SLOW)
+    expect(page.locator(".map[data-state=ready] canvas").first).to_be_visible()
     canvas = page.locator(".map canvas").first
     canvas.scroll_into_view_if_needed()
     places = canvas.evaluate("c => Array.from({length: 6000}, (_, i) => c.studio.where(i))")
@@ -98,7 +97,7 @@ def test_a_click_opens_the_image(page, server, project):
     _, places = open_map(page, server)
     position = int(np.flatnonzero(places[:, 1] < 880)[100])
     page.mouse.click(*places[position])
-    expect(page.get_by_text(show_id(project.pool().ids[position]))).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text(show_id(project.pool().ids[position]))).to_be_visible()
     expect(page.get_by_role("dialog").locator(".picture img")).to_be_visible()
 
 
@@ -108,23 +107,23 @@ def test_a_lasso_over_two_classes_gives_exactly_these_images(page, server, proje
     visible = np.where((places[:, 1] < 870)[:, None], places, -1e4)
     centre, half, held = small_region(visible, pool.reference_labels)
     lasso(page, centre, half)
-    expect(page.get_by_text(f"{len(held)} images selected")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text(f"{len(held)} images selected")).to_be_visible()
     expect(page.locator(".grid .cell")).to_have_count(len(held))
     assert set(shown_ids(page)) == {show_id(number) for number in pool.ids[held]}
     assert sorted(canvas.evaluate("c => c.studio.selected()")) == held.tolist()
     page.get_by_role("button", name="Clear", exact=True).click()
-    expect(page.locator(".grid .cell")).to_have_count(0, timeout=SLOW)
+    expect(page.locator(".grid .cell")).to_have_count(0)
 
 
 def test_two_maps_highlight_the_same_images(page, server, project):
     open_map(page, server)
     page.get_by_role("combobox", name="Compare with").click()
     page.get_by_role("option", name="PCA of Raw pixels").click()
-    expect(page.locator(".map canvas")).to_have_count(2, timeout=SLOW)
+    expect(page.locator(".map canvas")).to_have_count(2)
     expect(page.locator(".map[data-state=ready]")).to_be_visible()
     box = page.locator(".map canvas").first.bounding_box()
     lasso(page, (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2), 40)
-    expect(page.get_by_text("images selected")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("images selected")).to_be_visible()
     first, second = (page.locator(".map canvas").nth(n).evaluate("c => c.studio.selected()") for n in (0, 1))
     assert first and first == second
 
@@ -133,7 +132,7 @@ def test_a_correction_in_the_gallery_changes_the_store_and_what_follows_is_out_o
     _, places = open_map(page, server)
     visible = np.where((places[:, 1] < 870)[:, None], places, -1e4)
     lasso(page, *small_region(visible, project.pool().reference_labels)[:2])
-    expect(page.locator(".grid .cell").first).to_be_visible(timeout=SLOW)
+    expect(page.locator(".grid .cell").first).to_be_visible()
     image = shown_ids(page)[0]
     name = page.get_by_role("textbox", name="Your name")
     name.fill("Bea")
@@ -144,25 +143,25 @@ def test_a_correction_in_the_gallery_changes_the_store_and_what_follows_is_out_o
     page.get_by_role("option", name="Sandal").click()
     assert freshness.out_of_date(project) == []
     page.get_by_role("button", name="Label 1 image").click()
-    expect(page.get_by_text("1 image labeled Sandal")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("1 image labeled Sandal")).to_be_visible()
     store = open_store(project)
     snapshot = store.snapshot()
     place = snapshot.ids.tolist().index(int(image, 16))
     assert snapshot.class_names[snapshot.labels[place]] == "Sandal" and not snapshot.uniform_mask[place]
     assert [one.artifact.kind for one in freshness.out_of_date(project)][:1] == ["pseudo"]
     open_page(page, server, "pseudo")
-    expect(page.get_by_text("labels have changed since it was made")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("labels have changed since it was made")).to_be_visible()
     expect(page.get_by_role("button", name="Bring up to date")).to_be_visible()
 
 
 def test_a_click_on_a_confusion_cell_gives_its_images(page, server, project):
     open_page(page, server, "pseudo")
-    page.get_by_role("radio", name="Confusion").click(timeout=SLOW)
+    page.get_by_role("radio", name="Confusion").click()
     cell = page.locator('.matrix .cell[data-cell="0,6"]')
-    cell.click(timeout=SLOW)
+    cell.click()
     pool, run = project.pool(), latest_pseudo(project)
     wanted = quality_report.confused(pool, run, "T-shirt/top", "Shirt")
-    expect(page.locator(".grid .cell")).to_have_count(len(wanted), timeout=SLOW)
+    expect(page.locator(".grid .cell")).to_have_count(len(wanted))
     assert shown_ids(page) == [show_id(number) for number in pool.ids[wanted]]
     assert cell.inner_text() == str(len(wanted))
 
@@ -170,11 +169,11 @@ def test_a_click_on_a_confusion_cell_gives_its_images(page, server, project):
 def test_enter_accepts_the_suggestion_and_a_class_key_corrects_it(page, server, project):
     page.route(re.compile("/progress"), lambda route: route.abort())  # what was done here shows without it
     open_page(page, server, "pseudo")
-    page.get_by_role("radio", name="Review").click(timeout=SLOW)
+    page.get_by_role("radio", name="Review").click()
     name = page.get_by_role("textbox", name="Your name")
     name.fill("Cem")
     name.press("Enter")
-    expect(page.locator(".tag.suggestion")).to_be_visible(timeout=SLOW)
+    expect(page.locator(".tag.suggestion")).to_be_visible()
     store = open_store(project)
     before = store.last_seq
     names = {one.name: one.class_id for one in store.classes.all()}
@@ -194,6 +193,6 @@ def test_enter_accepts_the_suggestion_and_a_class_key_corrects_it(page, server, 
 @pytest.mark.parametrize("view", ["Quality", "Classes", "Compare runs"])
 def test_every_view_opens(page, server, project, view):
     open_page(page, server, "pseudo")
-    page.get_by_role("radio", name=view).click(timeout=SLOW)
-    expect(page.get_by_text("Held-out accuracy").first).to_be_visible(timeout=SLOW)
+    page.get_by_role("radio", name=view).click()
+    expect(page.get_by_text("Held-out accuracy").first).to_be_visible()
     expect(page.get_by_text("Traceback")).to_have_count(0)

@@ -326,7 +326,7 @@ def test_hostile_file_names_are_shown_literally(studio, context):
     paths = dict(zip(map(show_id, project.pool().ids), project.pool().column("path").to_pylist(), strict=True))
     for _ in range(len(usable)):
         expected = as_shown(paths[deck.ready()])
-        wait_until(lambda: deck.page.locator(".name").text_content() == expected, f"the name {expected}", 5)  # noqa: B023
+        wait_until(lambda: deck.page.locator(".name").text_content() == expected, f"the name {expected}")  # noqa: B023
         deck.press("1")
     deck.all_saved()
     assert len(deck.labels()) == len(usable) > 80
@@ -375,7 +375,7 @@ def test_no_label_shown_as_saved_is_missing_after_kill_9(tmp_path, chromium):
             assert not missing, f"seed {seed}, round {number}: {missing}"
             made = {card["id"]: card["classId"] for card in cards if card["action"] == "label"}
             studio.start()
-            wait_until(lambda made=made: set(made) <= set(deck.labels()), f"the kept labels to arrive, seed {seed}", 60)
+            wait_until(lambda made=made: set(made) <= set(deck.labels()), f"the kept labels to arrive, seed {seed}")
             assert {image: deck.labels()[image] for image in made} == made
             deck.page.reload()
         events = [row["image_id"] for row in deck.decisions()]

@@ -11,6 +11,13 @@ from playwright.sync_api import expect
 pytestmark = pytest.mark.browser
 
 
+@pytest.fixture
+def page(page, server):
+    """A page at the app's front door."""
+    page.goto(server.url)
+    return page
+
+
 def png(seed, width=40, height=30):
     file = io.BytesIO()
     pixels = np.random.default_rng(seed).integers(0, 255, (height, width, 3), dtype=np.uint8)
@@ -24,7 +31,7 @@ def new_project(page, name):
 
 
 def wait_for_pictures(page, n):
-    expect(page.locator(".cell img")).to_have_count(n, timeout=60_000)
+    expect(page.locator(".cell img")).to_have_count(n)
     for number in range(min(n, 12)):
         expect(page.locator(".cell img").nth(number)).not_to_have_js_property("naturalWidth", 0)
 

@@ -8,19 +8,18 @@ from playwright.sync_api import expect
 
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.import_labels import take_reference
-from semiprune_core.project.workspace import Workspace
+from tests.browser.label_support import settled
 from tests.support.scored_projects import make_scored
 
 pytestmark = pytest.mark.browser
-PATIENCE_MS = 60_000
 
 
 @pytest.fixture(scope="module")
-def project(server):
+def project(studio):
     """A project with scores in the running app's home."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SEMIPRUNE_ROOTS", str(server.pictures))
-        project = make_scored(Workspace.open(server.home), server.pictures, name="Pick")
+        patch.setenv("SEMIPRUNE_ROOTS", str(studio.pictures))
+        project = make_scored(studio.workspace, studio.pictures, name="Pick")
         store, pool = open_store(project), project.pool()
         store.drawings.draw(
             pool_hash=pool.hash, ids=pool.ids, duplicate_of=pool.duplicate_of, count=5, annotator="test"
@@ -35,16 +34,16 @@ def kept(page):
 
 def test_from_the_slider_to_the_downloaded_csv(page, server, project):
     page.goto(f"{server.url}/select?project={project.name}")
-    expect(kept(page)).to_have_text("36", timeout=PATIENCE_MS)
+    expect(kept(page)).to_have_text("36")
     slider = page.get_by_role("slider", name="Pruning ratio")
     slider.focus()
     for _ in range(20):
         slider.press("ArrowRight")
-    expect(kept(page)).to_have_text("12", timeout=PATIENCE_MS)
-    expect(page.locator(".js-plotly-plot .bars path")).not_to_have_count(0, timeout=PATIENCE_MS)
+    expect(kept(page)).to_have_text("12")
+    expect(page.locator(".js-plotly-plot .bars path")).not_to_have_count(0)
     page.get_by_role("button", name="Build coreset").click()
     link = page.get_by_role("link", name="Coreset CSV")
-    expect(link).to_be_visible(timeout=PATIENCE_MS)
+    expect(link).to_be_visible()
     answer = page.request.get(f"{server.url}{link.get_attribute('href')}")
     assert answer.ok and "coreset-0001-kept-" in answer.headers["content-disposition"]
     rows = list(csv.DictReader(io.StringIO(answer.text())))
@@ -57,17 +56,19 @@ def test_from_the_slider_to_the_downloaded_csv(page, server, project):
 def test_a_bar_opens_its_images_and_an_image_its_story(page, server, project):
     page.goto(f"{server.url}/scores?project={project.name}")
     plot = page.locator(".js-plotly-plot").first
-    expect(plot.locator(".bars path").first).to_be_attached(timeout=PATIENCE_MS)
-    plot.locator(".nsewdrag").first.scroll_into_view_if_needed()
-    box = plot.locator(".nsewdrag").first.bounding_box()
-    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    expect(plot.locator(".bars path").first).to_be_attached()
+    settled(page)
+    area = plot.locator(".nsewdrag").first
+    area.hover(position={"x": 5, "y": 5})  # waits until it stands still
+    box = area.bounding_box()
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5, steps=8)
     page.mouse.up()
-    expect(page.get_by_text("picked on AUM")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("picked on AUM")).to_be_visible()
+    settled(page)
     page.locator(".cell:visible").first.click()
-    expect(page.get_by_text("Most similar images")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("Most similar images")).to_be_visible()
     page.get_by_role("textbox", name="Your name").fill("Ada")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Saved as a review")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("Saved as a review")).to_be_visible()
     assert [held.annotator for held in open_store(project).held() if held.round == "review"] == ["Ada"]

@@ -3,7 +3,6 @@
 import json
 import re
 
-import numpy as np
 import pytest
 
 from semiprune_core import cli
@@ -13,6 +12,7 @@ from semiprune_core.errors import WorkspaceError
 from semiprune_core.exporting.verify import first_difference, verify
 from semiprune_core.importing.sources import demo as bundled
 from semiprune_core.progress import Collected, Stopped
+from tests.support.demo_pool import write_tenth
 from tests.support.effort import FULL
 
 TINY = DemoSettings(
@@ -27,12 +27,7 @@ N_POOL, N_TEST, N_LABELED = (6000, 2000, 600) if FULL else (600, 200, 60)
 
 @pytest.fixture(scope="module")
 def tenth(tmp_path_factory):
-    """Every tenth picture of the bundled pool, as a file of the same kind."""
-    path = tmp_path_factory.mktemp("demo") / bundled.DEMO.name
-    with np.load(bundled.DEMO) as columns:
-        n = len(columns["labels"])
-        np.savez(path, **{name: column[::10] if len(column) == n else column for name, column in columns.items()})
-    return path
+    return write_tenth(tmp_path_factory.mktemp("demo"))
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,9 @@
 
 import pytest
 
+from semiprune_core.importing import workers
+
 
 @pytest.fixture(autouse=True)
-def quick_decoders():
-    """None here: these tests start decoders as the app does."""
+def decoders_as_in_the_app(monkeypatch):
+    monkeypatch.setattr(workers, "START_METHOD", "spawn")

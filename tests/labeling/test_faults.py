@@ -159,4 +159,4 @@ def test_eight_annotators_over_the_running_app_lose_double_and_overwrite_nothing
             writer.communicate()
     said = [line.split() for text in outputs for line in text.splitlines()]
     _nothing_lost_doubled_or_overwritten(open_store(project), said, 8 * n_labels, disputed.tolist())
-    assert "Traceback" not in (studio.home / "app.log").read_text()
+    assert "Traceback" not in studio.log.read_text()

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-PATIENCE = 30.0
+PATIENCE = 240.0
+"""Seconds; a busy machine is slow, not wrong."""
 
 
 def wait_until(condition: Callable[[], T], what: str = "the condition", seconds: float = PATIENCE) -> T:
