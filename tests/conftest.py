@@ -25,7 +25,7 @@ if not FULL:
 MEMORY = Path("/dev/shm")
 ROOM = 2 << 30  # bytes; a whole run leaves much less
 
-# decoders are forked from a server that has everything loaded; tests/importing starts them as the app does
+# decoders are forked from a server that has everything loaded; some tests in tests/importing start them as the app does
 workers.START_METHOD = "forkserver"
 multiprocessing.set_forkserver_preload([workers.__name__])
 

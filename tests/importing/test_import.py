@@ -66,6 +66,7 @@ def test_the_same_pictures_have_the_same_ids_from_everywhere(tmp_path, class_fol
         assert all(path.startswith(label) for path, label in by_path.items())
 
 
+@pytest.mark.usefixtures("decoders_as_in_the_app")
 def test_every_image_arrives_with_pixels_thumb_and_original(class_folder, import_into):
     project, artifact = import_into(SourceSpec("folder", str(class_folder)), pool={"size": 28, "channels": 3})
     pool = project.pool()
@@ -231,6 +232,7 @@ def test_the_table_can_be_read_by_anybody(class_folder, import_into):
     assert len(frame) == 20 and set(frame["split"]) == {"pool"}
 
 
+@pytest.mark.usefixtures("decoders_as_in_the_app")
 @pytest.mark.fault
 @pytest.mark.parametrize(
     "way, code", [("hang", "DECODE_TIMEOUT"), ("die", "DECODER_CRASHED")], ids=["a hanging decoder", "a dying decoder"]
@@ -250,6 +252,7 @@ def test_a_decoder_that_fails_costs_one_image(tmp_path, import_into, monkeypatch
     assert paths == sorted(paths) and len(set(paths)) == 149
 
 
+@pytest.mark.usefixtures("decoders_as_in_the_app")
 @pytest.mark.fault
 def test_decoders_that_never_start_end_the_import(class_folder, import_into, workspace, monkeypatch):
     monkeypatch.setattr(workers, "_work", bad_decoder.never_begin)
