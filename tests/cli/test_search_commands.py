@@ -45,6 +45,7 @@ def test_search_ends_in_values_that_select_uses(run, scored):
     assert chosen["settings"]["knobs"]["cutoff"] == found["value"]
 
 
+@pytest.mark.usefixtures("jobs_run_here")
 def test_search_finds_the_cutoff_of_elfs_on_its_clusters(run, scored):
     kept = add_clusters(scored, n_clusters=2)
     words = ("--method", "elfs", "--ratios", "0.1", "--seeds", "1", "--epochs", "3", "--device", "cpu")
@@ -114,6 +115,7 @@ def test_evaluate_ends_in_the_sentence_and_numbers_of_the_page(run, scored):
     assert chance["difference_to_random"] is None and mine["minutes_per_training"] > 0
 
 
+@pytest.mark.usefixtures("jobs_run_here")
 def test_evaluate_says_the_sentence_first_and_then_a_table(scored, capsys):
     assert cli.main(["evaluate", scored.name, *EVALUATE, "--seeds", "1"]) == 0
     sentence, _, head, full, chance, mine, *rest = capsys.readouterr().out.splitlines()

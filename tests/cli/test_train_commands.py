@@ -83,6 +83,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(capsys, workspace, tmp_path
     assert code == 1 and said in err and err.count("\n") == 1
 
 
+@pytest.mark.usefixtures("jobs_run_here")
 def test_an_estimate_starts_no_run(capsys, workspace, tmp_path):
     project = small_project(workspace, tmp_path)
     found = answer(capsys, "train", "bars", "--device", "cpu", "--estimate", *SHORT)

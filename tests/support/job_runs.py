@@ -10,3 +10,12 @@ def run_again(job):
     with job.lease() as mine:
         assert mine
         run_job(jobs.JobContext(job))
+
+
+def run_queued(workspace):
+    """Instead of ``supervise``: run what is queued here, as a process of its own takes seconds to load torch."""
+    for job in jobs.list_jobs(workspace):
+        if job.status().state == jobs.QUEUED:
+            with job.lease() as mine:
+                assert mine
+                run_job(jobs.JobContext(job))
