@@ -95,12 +95,16 @@ def _more(project: Project, run: CoresetRun) -> None:
     )
     if SELECTORS.facts(selector)["nested"]:
         nested = st.toggle(
-            "Nested", help="Hold the knobs of the smallest ratio, so that every coreset is part of the next larger one."
+            "Nested",
+            help="Uses the settings of the smallest ratio for all, so that each coreset is part of "
+            "the next larger one.",
         )
     else:
         nested = False
-        st.caption(f"{SELECTORS.title(selector)} chooses anew for each ratio: these coresets are not nested.")
-    if st.button("Select them", type="primary", disabled=not ratios):
+        st.caption(
+            f"{SELECTORS.title(selector)} selects independently at each ratio, so these coresets are not nested."
+        )
+    if st.button("Build coresets", type="primary", disabled=not ratios):
         made = more_ratios(project, run, ratios, nested=nested)
         st.session_state["export_wanted"] = [one.artifact.id for one in made]
         st.session_state["export_nesting"] = nesting(made)
@@ -118,13 +122,15 @@ def facts(content: Content) -> None:
     right.metric("Classes kept", f"{sum(1 for kept in classes.values() if kept)} of {len(classes)}")
     if n_human < n_kept:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption("A model trained on this coreset learns the model's mistakes too, until people have looked.")
+            st.caption(
+                "Until people check the labels, a network trained on this coreset also learns the model's mistakes."
+            )
             coreset_labels.button(content.run.artifact.id, key="export_annotate")
     if gone := content.vanished():
         names = ", ".join(literal(name, 30) for name in gone[:5]) + (" and others" if len(gone) > 5 else "")
         st.warning(
-            f"{count(len(gone), 'class', 'classes')} vanished: {names}. Trainers that number classes by their folders "
-            "shift the numbers after a missing one; classes.txt in the export lists them all.",
+            f"{count(len(gone), 'class', 'classes')} vanished: {names}. Tools that number classes by folder "
+            f"shift the numbers after a missing one; classes.txt in the export lists them all.",
             icon=":material/warning:",
         )
 
@@ -148,15 +154,13 @@ def how(contents: list[Content]) -> tuple[list[str], ExportOptions, int]:
             images = st.selectbox("Images", ways, format_func=WAY_WORDS.get, key="export_images", width=300)
         if "exact" in known:
             exact = st.checkbox(
-                "Exact texts",
+                "Exact text",
                 key="export_exact",
-                help="By default texts that a spreadsheet would run as a formula get an apostrophe in front. "
-                "Exact leaves every text as it is, for programs.",
+                help="By default, text that a spreadsheet would run as a formula gets a leading apostrophe. "
+                "Exact leaves all text as it is, for programs.",
             )
         if "absolute" in known:
-            absolute = st.checkbox(
-                "Full paths", key="export_absolute", help="Paths on this server in the list of paths."
-            )
+            absolute = st.checkbox("Full paths", key="export_absolute", help="Lists full paths on this server.")
     options = ExportOptions(exact=exact, images=images, absolute=absolute)
     total, usable = 0, []
     for name in names:
@@ -179,7 +183,7 @@ def _estimate(content: Content, name: str, options: ExportOptions) -> int:
 
 
 def first_rows(content: Content) -> None:
-    with st.expander("The first rows", icon=":material/table:", expanded=True):
+    with st.expander("First rows", icon=":material/table:", expanded=True):
         st.dataframe(preview(content, 5).to_pandas(), hide_index=True)
 
 
@@ -201,7 +205,7 @@ def report(project: Project) -> None:
         written = sorted(project.exports_folder.glob("report-*.html"), key=lambda path: path.stat().st_mtime)
         if written:
             st.link_button("Download", urls.export(project.name, written[-1].name), icon=":material/download:")
-        if st.button("Write anew" if written else "Write it", key="export_report", icon=":material/description:"):
+        if st.button("Write again" if written else "Write report", key="export_report", icon=":material/description:"):
             with st.spinner("Writing the report"):
                 write_report(project)
             st.rerun()
@@ -225,7 +229,7 @@ def _one(project: Project, export: Export, proofs: list[jobs.Job]) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
             when = datetime.fromtimestamp(export.path.stat().st_mtime).strftime("%d %b %Y, %H:%M")
-            exact = ", exact texts" if said["options"].get("exact") else ""
+            exact = ", exact text" if said["options"].get("exact") else ""
             st.markdown(
                 f"**{FORMATS.title(export.format)}** of {said['coreset']}{exact} "
                 f":gray[{method_title(said['method'])}, ratio {said['pruning_ratio']:g}, {when}]",
@@ -254,7 +258,7 @@ def _one(project: Project, export: Export, proofs: list[jobs.Job]) -> None:
                 submit_export(project, [said["coreset"]], [export.format], ExportOptions(images="zip"))
                 jobs.supervise(project.workspace)
                 st.rerun()
-        with st.expander("Where it is, and its SHA-256", icon=":material/fingerprint:"):
+        with st.expander("Location and SHA-256", icon=":material/fingerprint:"):
             rows = [
                 {
                     "file": str(export.path.with_name(entry["name"])),
@@ -278,8 +282,8 @@ def _proof(job: jobs.Job | None) -> None:
             st.error(f"Differs. {literal(result['difference'], 600)}", icon=":material/gpp_bad:")
         else:
             st.success(
-                f"Verified: {result.get('checked')} checks, the selection recomputed from its scores "
-                f"(asked {datetime.fromisoformat(job.created).astimezone():%d %b, %H:%M}).",
+                f"Verified: {result.get('checked')} checks, selection recomputed from its scores "
+                f"(requested {datetime.fromisoformat(job.created).astimezone():%d %b, %H:%M}).",
                 icon=":material/verified_user:",
             )
     else:

@@ -44,11 +44,11 @@ def facts(summary: PoolSummary) -> None:
 def gallery(project: Project, pool: Pool) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         names = ["All classes", *pool.class_names]
-        label = st.selectbox("Reference class", names, key="pool_class", width=180) if pool.class_names else names[0]
+        label = st.selectbox("Reference class", names, key="pool_class", width=160) if pool.class_names else names[0]
         splits = [name for name in ("pool", "test") if len(pool.split(name))]
         split = st.segmented_control("Split", [*splits, "all"], default=splits[0], required=True, key="pool_split")
         only = st.segmented_control("Show only", ["duplicates", "converted", "corrupted"], key="pool_only")
-        words = st.text_input("Path contains", key="pool_path", width=160)
+        words = st.text_input("Path contains", key="pool_path", width=120)
         cell = st.segmented_control("Size", list(CELLS), default="M", required=True, key="pool_cell")
     wanted = PoolFilter(
         label=None if label == names[0] else label,

@@ -64,15 +64,21 @@ def start(project: Project, *, words: str, primary: bool) -> None:
             "Preset", list(SUPERVISED_PRESETS), format_func=SUPERVISED_PRESETS.title, key="dynamics_preset", width=220
         )
         n_seeds = st.number_input(
-            "Runs", 1, 10, 1, key="dynamics_seeds", width=110, help="Scores are the mean over them; more are steadier."
+            "Runs",
+            1,
+            10,
+            1,
+            key="dynamics_seeds",
+            width=110,
+            help="Scores are averaged over the runs; more runs are steadier.",
         )
         seed = st.number_input("Seed", 0, 2**31 - 1, 0, key="dynamics_seed", width=120)
         given = st.form_submit_button(
             words, type="primary" if primary else "secondary", icon=":material/model_training:"
         )
     st.caption(
-        "Trains a fresh network on all images with their labels, a person's where there is one, and records after "
-        "each pass how sure it was of every image. Runs in the background."
+        "Trains a new network on all images, with human labels where there are any, and records after each "
+        "epoch how confident it is about every image. Runs in the background."
     )
     if given:
         submit_dynamics(project, preset=str(preset), seeds=tuple(range(int(seed), int(seed) + int(n_seeds))))
@@ -87,16 +93,16 @@ def facts(seen: ScoreView) -> None:
         st.metric("Epochs", f"{seen.scores.n_epochs:,}")
         st.metric("Runs", len(seen.runs), help="Dynamics runs with different seeds; scores are their mean.")
         if last.get("train_accuracy") is not None:
-            st.metric(
-                "Agrees with the labels", f"{last['train_accuracy']:.1%}", help="In the last epoch's training pass."
-            )
+            st.metric("Agreement with labels", f"{last['train_accuracy']:.1%}", help="In the last training epoch.")
         tested = seen.runs[0].artifact.facts.get("test_accuracy")
         if tested:
             st.metric("Test accuracy", f"{tested['value']:.1%}", help=f"On {tested['n']:,} test images.")
         stability = artifact.facts.get("stability")
         if stability:
             st.metric(
-                "Stability of AUM", f"{stability['aum']:.2f}", help="Rank correlation between runs with other seeds."
+                "Stability of AUM",
+                f"{stability['aum']:.2f}",
+                help="Rank correlation between runs with different seeds.",
             )
 
 
@@ -175,7 +181,7 @@ def the_plane(seen: ScoreView) -> tuple[IntArray | None, str, str]:
         config=score_charts.PICKING,
     )
     what = "cells" if points.is_density else "images"
-    st.caption(f"Each point is one of the {what}. Click one, or drag a box, to see what lies behind.")
+    st.caption(f"Each point is one of the {what}. Click one, or drag a box, to see the images behind it.")
     chosen = (event or {}).get("selection") or {}
     if chosen.get("box"):
         (x0, x1), (y0, y1) = sorted(chosen["box"][0]["x"]), sorted(chosen["box"][0]["y"])
@@ -197,11 +203,13 @@ def behind(project: Project, seen: ScoreView, picked: tuple[IntArray | None, str
             score_images.row(project, seen, ends.tolist(), key=f"{key}_{title}", score=score)
         return
     if not len(positions):
-        st.info("No image lies there. Pick another place.", icon=":material/search_off:")
+        st.info("No images there. Pick another area.", icon=":material/search_off:")
         return
     pages = -(-len(positions) // PER_PAGE)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown(f"**{count(len(positions), 'image')} picked on {literal(words)}**, by rising {SCORES.title(score)}")
+        st.markdown(
+            f"**{count(len(positions), 'image')} picked on {literal(words)}**, lowest {SCORES.title(score)} first"
+        )
         page = st.pagination(pages, key=f"{key}_page_{pages}") if pages > 1 else 1
     shown = positions[(page - 1) * PER_PAGE : page * PER_PAGE].tolist()
     opened = components.gallery(score_images.items(project, seen, shown, score=score), key=f"{key}_gallery", cell=100)
@@ -268,7 +276,7 @@ def main() -> None:
         seen = score_views.view(project, scores)
     except SemiPruneError as error:
         errors.show(error)
-        start(project, words="Score anew", primary=True)
+        start(project, words="Score again", primary=True)
         return
     offer_new_scores(project, scores)
     facts(seen)
@@ -283,7 +291,7 @@ def main() -> None:
         settings(project, seen)
     with tabs[4]:
         if is_live:
-            st.info("A run is under way.", icon=":material/hourglass_empty:")
+            st.info("A run is in progress.", icon=":material/hourglass_empty:")
         else:
             start(project, words="Run again", primary=stale)
 

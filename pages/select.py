@@ -50,13 +50,13 @@ FIRST = ("semi_aum_cutoff", "semi_dual_beta")
 LAST = ("random",)
 AIM_WORDS = {"accuracy": "Accuracy", "clean": "Clean"}
 OPTION_WORDS = {
-    "class_balanced": ("Balance the classes", "Equal shares for all classes, as far as their images go."),
-    "keep_human": ("Keep human labels", "Images a person labeled are kept in any case."),
+    "class_balanced": ("Balance the classes", "Equal shares for all classes, or all images of a class that has fewer."),
+    "keep_human": ("Keep human labels", "Always keeps images with a human label."),
     "same_annotation_budget": (
         "Same annotation budget",
-        "The images a person labeled are in first and count; the method chooses among the others.",
+        "Images with a human label come first and count towards the budget. The method selects from the rest.",
     ),
-    "drop_duplicates": ("Drop duplicates", "Of images with the same pixels at most one is kept."),
+    "drop_duplicates": ("Drop duplicates", "Keeps only one of several images with the same pixels."),
 }
 
 
@@ -94,14 +94,14 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
             required=True,
             format_func=AIM_WORDS.get,
             key="select_aim",
-            help="Hard images teach most, and more of their pseudo-labels are wrong. *Clean* leaves them out, "
-            "for a coreset whose labels nobody will check; networks trained on it did worse in trials, with true "
-            "labels and with the pseudo-labels as they are.",
+            help="Hard images teach the most, but more of their pseudo-labels are wrong. *Clean* leaves them "
+            "out, for a coreset whose labels nobody will check. In trials, networks trained on it did worse, "
+            "with true labels and with pseudo-labels.",
         )
     best = searched(project, method, ratio, kept.get(method) or seen.scores)
     known = _starting(seen, kept.get(method), values, best)
     if known.selector or known.scores:
-        own = st.toggle("Own values", key="select_own", help=known.why)
+        own = st.toggle("Custom values", key="select_own", help=known.why)
         if not own:
             st.caption(f"{_in_words(method, known.selector)} {literal(known.why, 500)}")
             values["given"] = {} if best is None else knobs_at(best, ratio)
@@ -113,7 +113,7 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
         for name, (words, help_text) in OPTION_WORDS.items():
             values[name] = st.checkbox(words, key=f"select_{name}", help=help_text)
         values["min_per_class"] = int(
-            st.number_input("At least per class", 0, 10_000, 0, key="select_min_per_class", width=160)
+            st.number_input("Minimum per class", 0, 10_000, 0, key="select_min_per_class", width=160)
         )
         values["seed"] = int(st.number_input("Seed", 0, 2**31 - 1, 0, key="select_seed", width=160))
     assert set(OPTIONS) <= {*values}
@@ -174,8 +174,8 @@ def numbers(found: Preview) -> None:
             )
     if found.has_more_wrong_labels:
         st.caption(
-            ":material/info: Hard images teach most, and more of their pseudo-labels are wrong than in the whole pool: "
-            "have people label this coreset before anybody relies on its labels."
+            ":material/info: Hard images teach the most, but more of their pseudo-labels are wrong than in the "
+            "whole pool. Have people label this coreset before relying on its labels."
         )
 
 
@@ -275,7 +275,7 @@ def side_by_side(project: Project, seen: ScoreView, runs: list[CoresetRun]) -> N
     """Overlap, what changed, and the images coresets agree and disagree about."""
     mine = {run.artifact.id: run for run in runs if run.artifact.facts["n_pool"] == seen.n_images}
     if len(mine) < 2:
-        st.caption("Build a second coreset to see what they share.")
+        st.caption("Build a second coreset to compare.")
         return
     names = list(mine)
     chosen = st.multiselect("Compare", names, names[-3:], max_selections=SEVERAL, key="select_compare")
@@ -291,7 +291,7 @@ def side_by_side(project: Project, seen: ScoreView, runs: list[CoresetRun]) -> N
     with right:
         change = select_view.changed(coresets[0], coresets[-1], seen.labels.labels, len(seen.labels.class_names))
         st.markdown(f"**From {chosen[0]} to {chosen[-1]}**")
-        st.markdown(f"{count(len(change.added), 'image')} came in, {count(len(change.removed), 'image')} went out.")
+        st.markdown(f"{count(len(change.added), 'image')} added, {count(len(change.removed), 'image')} removed.")
         moved = sorted(zip(change.classes.tolist(), seen.labels.class_names, strict=True))
         said = [f"{literal(name, 40)} {n:+,}" for n, name in (*moved[:2], *moved[:-3:-1]) if n]
         if said:

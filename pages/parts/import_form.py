@@ -139,7 +139,7 @@ def _manifest(key: str) -> SourceSpec | None:
 def _torchvision(key: str) -> SourceSpec | None:
     name = st.selectbox("Data set", list(datasets.NAMES), key=f"{key}_dataset")
     root = st.text_input("Folder that holds it", placeholder="~/datasets", key=f"{key}_root").strip()
-    download = st.checkbox("Download it if it is not there", key=f"{key}_download")
+    download = st.checkbox("Download if missing", key=f"{key}_download")
     if not root:
         return None
     projects.workspace().guard.resolve(root)
@@ -149,7 +149,7 @@ def _torchvision(key: str) -> SourceSpec | None:
 def _variants(key: str) -> tuple[dict[str, Any], ...]:
     """The paper's two kinds of hard data, on any source with reference labels."""
     chosen: list[dict[str, Any]] = []
-    with st.expander("Make it harder, to study pruning", icon=":material/science:"):
+    with st.expander("Make the pool harder, to study pruning", icon=":material/science:"):
         st.caption("As in the paper. Both need reference labels; both are seeded and recorded for each image.")
         if st.checkbox("Long tail: shrink the classes exponentially", key=f"{key}_longtail"):
             factor = st.select_slider(

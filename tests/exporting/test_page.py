@@ -96,7 +96,7 @@ def test_several_ratios_from_the_page(project, select):
     select()
     app = opened(project)
     next(toggle for toggle in app.toggle if toggle.label == "Nested").set_value(True).run()
-    app = press(app, "Select them")
+    app = press(app, "Build coresets")
     assert len(app.session_state["export_coresets"]) == 5
     assert any("every coreset is part of the next larger one" in info.value for info in app.info)
     assert "Export 5 coresets" in " ".join(button.label for button in app.button)
@@ -111,6 +111,6 @@ def test_a_proof_that_was_made_elsewhere_is_shown(project, select):
 
 def test_the_report_is_written_and_offered(project, select):
     select()
-    app = press(opened(project), "Write it")
+    app = press(opened(project), "Write report")
     assert len(list(project.exports_folder.glob("report-*.html"))) == 1
-    assert any(button.label == "Write anew" for button in app.button)
+    assert any(button.label == "Write again" for button in app.button)
