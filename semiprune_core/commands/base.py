@@ -1,4 +1,4 @@
-"""What a command is: how it reads its arguments, what it does, what it says."""
+"""A command: its arguments, its work and its answer."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ class Outcome:
 
 
 def assignments(flag: str, texts: Sequence[str], example: str) -> dict[str, Any]:
-    """What was given as ``flag KEY=VALUE``, several times: values are JSON, else the text itself.
+    """Repeated ``flag KEY=VALUE`` arguments as a dictionary; a value that is not JSON is text.
 
     >>> assignments("--set", ["lr=0.05", "flip=true", "net=wrn_28_2"], "lr=0.05")
     {'lr': 0.05, 'flip': True, 'net': 'wrn_28_2'}
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for text in texts:
         key, mark, value = text.partition("=")
         if not mark or not key:
             raise InvalidSettingError(f"{flag} takes KEY=VALUE, such as {example}; got '{text}'.")
         try:
-            found[key] = json.loads(value)
+            values[key] = json.loads(value)
         except json.JSONDecodeError:
-            found[key] = value
-    return found
+            values[key] = value
+    return values
 
 
 @dataclass
 class Console:
-    """A progress on the terminal: one line, redrawn; silent where standard error is no terminal."""
+    """Progress on the terminal as one redrawn line; silent where standard error is not a terminal."""
 
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     quiet: bool = False
@@ -84,7 +84,7 @@ class Console:
         self.stream.flush()
 
     def begin(self, title: str) -> None:
-        """Something new begins: its name on a line of its own, and its time left counted from here."""
+        """Start a stage: print its title and count the time left from here."""
         self.say(title)
         self._begun, self._drawn = time.monotonic(), 0.0
 
@@ -99,9 +99,9 @@ class Console:
 
 @dataclass(frozen=True)
 class Command:
-    """One command. ``configure`` adds its arguments, ``run`` does the work.
+    """``configure`` adds the arguments, ``run`` does the work.
 
-    One that brings a workspace of its own leaves the usual one alone: ``makes_home`` is False.
+    A command with a workspace of its own sets ``makes_home`` to False and leaves the usual one alone.
     """
 
     help: str

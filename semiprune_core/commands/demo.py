@@ -1,4 +1,4 @@
-"""``demo``: the whole line on the bundled pool in one command."""
+"""``demo``: the whole pipeline on the bundled pool in one command."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ FOLDER = "semiprune-demo"
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--out", type=Path, default=Path(FOLDER), metavar="DIR", help=f"a folder of its own (default: {FOLDER})"
+        "--out", type=Path, default=Path(FOLDER), metavar="DIR", help=f"the output folder (default: {FOLDER})"
     )
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same CSV files (default: 0)")
-    parser.add_argument("--algorithm", default=DemoSettings.algorithm, help=f"one of {', '.join(ALGORITHMS)}")
-    parser.add_argument("--no-evaluation", action="store_true", help="leave out the trainings on coresets")
+    parser.add_argument(
+        "--algorithm",
+        default=DemoSettings.algorithm,
+        help=f"{', '.join(ALGORITHMS)} (default: {DemoSettings.algorithm})",
+    )
+    parser.add_argument("--no-evaluation", action="store_true", help="do not train on the coresets")
 
 
 def _demo(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
@@ -30,7 +34,7 @@ def _demo(args: argparse.Namespace, workspace: Workspace, console: Console) -> O
     if args.no_evaluation:
         settings = settings.replace(evaluation=None)
     out = args.out.expanduser().absolute()
-    own = claim_folder(out, settings)
+    demo_workspace = claim_folder(out, settings)
 
     def begin(stage: Stage, number: int, total: int) -> Progress:
         if console.should_stop():
@@ -39,9 +43,9 @@ def _demo(args: argparse.Namespace, workspace: Workspace, console: Console) -> O
         return console
 
     try:
-        result = run_demo(own, settings, begin)
+        result = run_demo(demo_workspace, settings, begin)
     except Stopped:
-        console.say(f"Stopped. What is done is kept in {out}; the same command goes on from there.")
+        console.say(f"Stopped. Finished stages are in {out}; run the same command to resume.")
         raise
     return Outcome(_value(result), _text(result))
 
@@ -62,25 +66,23 @@ def _value(result: DemoResult) -> dict[str, Any]:
             for export in result.exports
         ],
         "stages": [
-            {"stage": one.stage.key, "said": one.words, "seconds": round(one.seconds, 1)} for one in result.stages
+            {"stage": done.stage.key, "said": done.words, "seconds": round(done.seconds, 1)} for done in result.stages
         ],
     }
 
 
 def _text(result: DemoResult) -> str:
-    lines = [f"{one.stage.title}: {one.words} ({one.seconds:,.0f} s)." for one in result.stages]
-    lines += ["", f"In {result.project.exports_folder}:"]
+    lines = [f"{done.stage.title}: {done.words} ({done.seconds:,.0f} s)." for done in result.stages]
+    lines += ["", f"Coresets in {result.project.exports_folder}:"]
     for export in result.exports:
-        said = export.manifest
-        title = f"{METHODS.title(said['method'])} at {said['pruning_ratio']:g}"
-        lines.append(f"  {title:<22} {said['counts']['n_kept']:>6,} images  {export.files['kept'].name}")
+        manifest = export.manifest
+        title = f"{METHODS.title(manifest['method'])} at {manifest['pruning_ratio']:g}"
+        lines.append(f"  {title:<22} {manifest['counts']['n_kept']:>6,} images  {export.files['kept'].name}")
     lines += [
-        f"The report: {result.report}",
-        f"The same in the browser: SEMIPRUNE_HOME={result.project.workspace.root} make run",
+        f"Report: {result.report}",
+        f"Open it in the browser: SEMIPRUNE_HOME={result.project.workspace.root} make run",
     ]
     return "\n".join(lines)
 
 
-COMMANDS.register("demo")(
-    Command("run the whole line on the bundled pool, from images to coresets", _configure, _demo, makes_home=False)
-)
+COMMANDS.register("demo")(Command("run the whole pipeline on the bundled pool", _configure, _demo, makes_home=False))

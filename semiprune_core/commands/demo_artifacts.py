@@ -1,8 +1,8 @@
-"""``make demo-artifacts``: run the demo for real and pack it as the finished demo that is shipped in ``assets/``.
+"""``make demo-artifacts``: run the demo for real and pack it as the finished demo in ``assets/``.
 
     python -m semiprune_core.commands.demo_artifacts [--out DIR] [--no-evaluation]
 
-The run stays in DIR (default ./build/demo): one that was interrupted goes on.
+The run stays in DIR (default ./build/demo); run it again to resume an interrupted one.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ EVALUATION: dict[str, Any] = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Make the finished demo that is shipped in assets/.")
-    parser.add_argument("--out", type=Path, default=Path("build/demo"), help="where the run is kept")
+    parser = argparse.ArgumentParser(description="Make the finished demo in assets/.")
+    parser.add_argument("--out", type=Path, default=Path("build/demo"), help="the folder of the run")
     parser.add_argument("--to", type=Path, default=ARCHIVE, help="the archive to write")
     parser.add_argument("--evaluation", action=argparse.BooleanOptionalAction, default=True)
     args = parser.parse_args()
@@ -50,7 +50,7 @@ def main() -> int:
         console.say(str(error))
         return 1
     except (Stopped, KeyboardInterrupt):
-        console.say("Stopped; the same command goes on from there.")
+        console.say("Stopped. Run the same command to resume.")
         return 130
     console.say(f"{args.to}: {size / 1e6:.1f} MB.")
     return 0

@@ -1,4 +1,4 @@
-"""``evaluate``: train on the coresets of several methods, test them, compare with Random; and ready-made studies."""
+"""``evaluate``: train on the coresets of several methods, test, compare with Random; and ready-made studies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from semiprune_core.trials import FULL
 
 SAME_BUDGET = "same-annotation-budget"
 STUDIES: dict[str, Axis] = {axis.kind.replace("_", "-"): axis for axis in AXES.values()}
-"""The studies along an axis, by their name in ``--study``."""
+"""The studies along an axis, by their names for ``--study``."""
 BUDGET, SIZE = STUDIES
 OF_STUDIES = {
     "budgets": (LABEL_BUDGET,),
@@ -47,7 +47,7 @@ OF_STUDIES = {
     "algorithm": tuple(AXES.values()),
     "ssl_preset": tuple(AXES.values()),
 }
-"""Arguments that only some studies have."""
+"""Arguments that only some studies take."""
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -56,72 +56,70 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--methods",
         type=words,
         metavar="M,M,...",
-        help=f"some of {', '.join(METHODS)} (default: {','.join(EvaluationSettings.methods)})",
+        help=f"from {', '.join(METHODS)} (default: {','.join(EvaluationSettings.methods)})",
     )
     parser.add_argument(
         "--ratios",
         type=numbers,
         metavar="R,R,...",
-        help=f"default: {_joined(RATIOS)}; of the studies: {_joined(StudySettings.ratios)} ({BUDGET}, {SIZE}), "
+        help=f"default: {_joined(RATIOS)}; for studies: {_joined(StudySettings.ratios)} ({BUDGET}, {SIZE}), "
         f"{_joined(SAME_BUDGET_RATIOS)} ({SAME_BUDGET})",
     )
-    parser.add_argument("--seeds", type=int, default=3, metavar="K", help="trainings per cell (default: 3)")
+    parser.add_argument("--seeds", type=int, default=3, metavar="K", help="runs per method and ratio (default: 3)")
     parser.add_argument("--preset", default="quick", help=f"{', '.join(SUPERVISED_PRESETS)} (default: quick)")
-    parser.add_argument("--epochs", type=int, help="instead of the preset's")
+    parser.add_argument("--epochs", type=int, help="default: the preset's")
     parser.add_argument(
         "--evidence",
         action="append",
         default=[],
         metavar="[METHOD.]KEY=VALUE",
-        help="a setting of what baselines look at, such as encoder=timm:... or elfs_self.preset=paper; repeatable",
+        help="a baseline's setting, such as encoder=timm:... or elfs_self.preset=paper; repeatable",
     )
     parser.add_argument(
-        "--truth", choices=TRUTHS, help="labels to train on (default: reference, else people's; pseudo only if asked)"
+        "--truth", choices=TRUTHS, help="labels to train on (default: reference labels, or human labels without them)"
     )
     study = parser.add_mutually_exclusive_group()
     study.add_argument(
         "--study",
         choices=(*STUDIES, SAME_BUDGET),
-        help=f"{BUDGET}: everything again with fewer or more labels; {SIZE}: everything again on parts of the pool; "
-        f"{SAME_BUDGET}: human labels are in first and count",
+        help=f"{BUDGET}: repeat everything with fewer or more labels; {SIZE}: repeat everything on parts of the pool; "
+        f"{SAME_BUDGET}: keep human-labeled images first and count them",
     )
     study.add_argument(
         "--same-annotation-budget",
         action="store_const",
         const=SAME_BUDGET,
         dest="study",
-        help=f"the same as --study {SAME_BUDGET}",
+        help=f"short for --study {SAME_BUDGET}",
     )
     parser.add_argument(
         "--budgets",
         type=numbers,
         metavar="B,B,...",
-        help=f"of --study {BUDGET}: shares of the pool that count as labeled (default: "
-        f"{_joined(BudgetSettings.budgets)})",
+        help=f"with --study {BUDGET}: labeled shares of the pool (default: {_joined(BudgetSettings.budgets)})",
     )
     parser.add_argument(
         "--sizes",
         type=numbers,
         metavar="S,S,...",
-        help=f"of --study {SIZE}: shares of the pool that stand for smaller pools (default: "
-        f"{_joined(SizeSettings.sizes)})",
+        help=f"with --study {SIZE}: sizes as shares of the pool (default: {_joined(SizeSettings.sizes)})",
     )
     parser.add_argument(
         "--labeled",
         type=float,
         metavar="L",
-        help=f"of --study {SIZE}: the share of each that is labeled (default: {SizeSettings.labeled:g})",
+        help=f"with --study {SIZE}: labeled share of each size (default: {SizeSettings.labeled:g})",
     )
-    both = f"of --study {BUDGET} and {SIZE}"
+    both = f"with --study {BUDGET} or {SIZE}"
     parser.add_argument("--algorithm", help=f"{both}: {', '.join(ALGORITHMS)} (default: {StudySettings.algorithm})")
     parser.add_argument("--ssl-preset", help=f"{both}: {', '.join(SSL_PRESETS)} (default: {StudySettings.ssl_preset})")
     parser.add_argument(
-        "--full-data", action=argparse.BooleanOptionalAction, default=True, help="train on the whole pool too"
+        "--full-data", action=argparse.BooleanOptionalAction, default=True, help="also train on the whole pool"
     )
     parser.add_argument(
         "--order",
         choices=ORDERS,
-        help="cheap_first (default): small coresets, and a first seed of all; as_given: one method after the other",
+        help="cheap_first (default): small coresets and first seeds come first; as_given: one method after another",
     )
     parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda:0, ...")
     parser.add_argument("--background", action="store_true", help="queue it and return at once")
@@ -144,29 +142,29 @@ def _evaluate(args: argparse.Namespace, workspace: Workspace, console: Console) 
     follow(job, console)
     result = job.result() or {}
     artifact = project.artifact(result["artifact"])
-    value, text = (_study_told if args.study in STUDIES else _told)(artifact)
+    value, text = (_study_answer if args.study in STUDIES else _answer)(artifact)
     return Outcome({"job": job.id, **result, **value}, text)
 
 
 def _check(args: argparse.Namespace) -> None:
-    """What argparse lets through and the settings do not see."""
+    """Refuse what argparse lets through and the settings do not see."""
     if args.seeds < 1:
         raise InvalidSettingError(f"--seeds must be at least 1, got {args.seeds}.")
     if args.methods == ():
-        raise InvalidSettingError(f"--methods names none. Known: {', '.join(METHODS)}.")
+        raise InvalidSettingError(f"--methods is empty. Choose from: {', '.join(METHODS)}.")
     axis = STUDIES.get(args.study)
     if axis is not None and args.evidence:
-        raise InvalidSettingError(
-            f"A {axis.title.lower()} compares no method with settings of its own; leave --evidence out."
-        )
+        raise InvalidSettingError(f"A {axis.title.lower()} takes no settings of baselines. Leave out --evidence.")
     if axis is not None and not args.full_data:
-        raise InvalidSettingError(f"A {axis.title.lower()} trains on the whole pool too; leave --no-full-data out.")
+        raise InvalidSettingError(
+            f"A {axis.title.lower()} always trains on the whole pool too. Leave out --no-full-data."
+        )
     if axis is not None and args.order is not None:
-        raise InvalidSettingError(f"A {axis.title.lower()} goes {axis.column} by {axis.column}; leave --order out.")
+        raise InvalidSettingError(f"A {axis.title.lower()} runs {axis.column} by {axis.column}. Leave out --order.")
     for name, axes in OF_STUDIES.items():
         if getattr(args, name) is not None and axis not in axes:
-            known = " or ".join(study for study, one in STUDIES.items() if one in axes)
-            raise InvalidSettingError(f"--{name.replace('_', '-')} belongs to --study {known}.")
+            studies = " or ".join(study for study, its_axis in STUDIES.items() if its_axis in axes)
+            raise InvalidSettingError(f"--{name.replace('_', '-')} only works with --study {studies}.")
 
 
 def _settings(args: argparse.Namespace) -> EvaluationSettings:
@@ -189,19 +187,19 @@ def _settings(args: argparse.Namespace) -> EvaluationSettings:
 
 
 def _evidence(args: argparse.Namespace) -> dict[str, Any]:
-    """Settings of what baselines look at: for all by name, for one behind its name and a dot."""
-    found: dict[str, Any] = {}
+    """Settings of baselines: ``KEY`` for all of them, ``METHOD.KEY`` for one."""
+    settings: dict[str, Any] = {}
     for key, value in assignments("--evidence", args.evidence, "encoder=pixels").items():
         method, dot, name = key.partition(".")
         if dot and method in METHODS:
-            found.setdefault(method, {})[name] = value
+            settings.setdefault(method, {})[name] = value
         else:
-            found[key] = value
-    return found
+            settings[key] = value
+    return settings
 
 
 def _study_settings(args: argparse.Namespace) -> StudySettings:
-    """Random and the full data are always part of the study, so they may be named and need not be."""
+    """Random and the full data are always part of a study, named or not."""
     axis = STUDIES[args.study]
     shares = getattr(args, axis.field)
     asked = {
@@ -221,31 +219,31 @@ def _study_settings(args: argparse.Namespace) -> StudySettings:
     )
 
 
-# --- what is said --------------------------------------------------------------------------------------------------
+# --- answers -----------------------------------------------------------------------------------------------------
 
 
-def _told(artifact: Artifact) -> tuple[dict[str, Any], str]:
-    """An evaluation for ``--json`` and for people, as the page has it."""
+def _answer(artifact: Artifact) -> tuple[dict[str, Any], str]:
+    """An evaluation for ``--json`` and as the page's words."""
     view, facts = Evaluation(artifact.settings, artifact=artifact).view(), artifact.facts
     lines = [*_sentences(view), "", text_table(view), TEXT_NOTE, *(f"Note: {note}" for note in view.notes), ""]
     lines.append(f"{artifact.id}: trained on {facts['truth']} labels. {facts['test_words']}")
-    return _seen(view, "pruning_ratio"), "\n".join(lines)
+    return _table(view, "pruning_ratio"), "\n".join(lines)
 
 
-def _study_told(artifact: Artifact) -> tuple[dict[str, Any], str]:
-    """A study ratio by ratio, the highest first as on the page, then how right the pseudo-labels were."""
+def _study_answer(artifact: Artifact) -> tuple[dict[str, Any], str]:
+    """A study ratio by ratio, the highest first as on the page, then the accuracy of the pseudo-labels."""
     run, asked, facts = StudyRun(artifact), artifact.settings, artifact.facts
-    axis, trials, lines, seen = run.axis, run.trials(), [], []
+    axis, trials, lines, tables = run.axis, run.trials(), [], []
     for ratio in sorted(asked["ratios"], reverse=True):
         view = share_view(axis, trials, ratio, methods=asked["methods"], shares=asked[axis.field])
         trend = trend_sentence(view)
         lines += [*_sentences(view), *filter(None, [trend]), "", text_table(view), ""]
-        seen.append({"pruning_ratio": ratio, "trend": trend, **_seen(view, axis.name.lower().replace(" ", "_"))})
+        tables.append({"pruning_ratio": ratio, "trend": trend, **_table(view, axis.name.lower().replace(" ", "_"))})
     full = full_by_share(axis, trials)
     stages = [{**stage, **_full(full, stage[axis.column])} for stage in run.stages()]
     lines += [TEXT_NOTE, "", *(_stage(axis, stage) for stage in stages), ""]
     lines.append(f"{artifact.id}: trained on {facts['truth']} labels. Tested on {facts['n_test']:,} images.")
-    return {"ratios": seen, axis.field: stages}, "\n".join(lines)
+    return {"ratios": tables, axis.field: stages}, "\n".join(lines)
 
 
 def _full(by_share: Mapping[float, float], share: float) -> dict[str, float]:
@@ -259,22 +257,22 @@ def _sentences(view: EvaluationView) -> list[str]:
 def _stage(axis: Axis, stage: Mapping[str, Any]) -> str:
     n = stage["n_labels"]
     images = f"{stage['n_images']:,} images, " if axis is POOL_SIZE else ""
-    said = f"{percent(stage[axis.column])} ({images}{n:,} label{'s' if n != 1 else ''})"
+    title = f"{percent(stage[axis.column])} ({images}{n:,} label{'s' if n != 1 else ''})"
     if "problem" in stage:
-        return f"{said} was left out: {stage['problem']}"
+        return f"{title} was left out: {stage['problem']}"
     right = f"{stage['pseudo_accuracy']:.1%} right" if stage["pseudo_accuracy"] is not None else "none needed"
-    said += f": pseudo-labels {right}, after {stage['ssl_minutes']:.1f} min of semi-supervised training."
-    return f"{said} All its images give {stage['full_accuracy']:.1%}." if "full_accuracy" in stage else said
+    line = f"{title}: pseudo-labels {right}, after {stage['ssl_minutes']:.1f} min of semi-supervised training."
+    return f"{line} Training on all images gives {stage['full_accuracy']:.1%}." if "full_accuracy" in stage else line
 
 
-def _seen(view: EvaluationView, column: str) -> dict[str, Any]:
-    """The sentence and the table for ``--json``: the columns of the page's Means CSV, null where there is none.
+def _table(view: EvaluationView, column: str) -> dict[str, Any]:
+    """The sentence and the table for ``--json``: the columns of the page's Means CSV, null where empty.
 
-    ``column`` is what the view's columns are.
+    ``column`` names what the view's columns are.
     """
     rows = summary(view).rename(columns={"pruning_ratio": column}).to_dict("records")
-    known = [{name: None if pd.isna(value) else value for name, value in row.items()} for row in rows]
-    return {"sentence": view.sentence(), "rivals": view.rivals_sentence(), "table": known}
+    table = [{name: None if pd.isna(value) else value for name, value in row.items()} for row in rows]
+    return {"sentence": view.sentence(), "rivals": view.rivals_sentence(), "table": table}
 
 
-COMMANDS.register("evaluate")(Command("train on coresets and test them, over methods and seeds", _configure, _evaluate))
+COMMANDS.register("evaluate")(Command("train on coresets and compare their test accuracy", _configure, _evaluate))

@@ -12,27 +12,27 @@ from semiprune_core.project.workspace import Workspace
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("list", "log", "stop", "resume"), help="what to do")
-    parser.add_argument("id", nargs="?", help="a job's id; for log, stop and resume")
-    parser.add_argument("--project", help="list the jobs of this project only")
-    parser.add_argument("--lines", type=int, default=50, help="lines of the log (default: 50)")
+    parser.add_argument("action", choices=("list", "log", "stop", "resume"), help="the action")
+    parser.add_argument("id", nargs="?", help="the job's id, for log, stop and resume")
+    parser.add_argument("--project", help="only list this project's jobs")
+    parser.add_argument("--lines", type=int, default=50, help="how many lines of the log to show (default: 50)")
 
 
 def _run(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     if args.action == "list":
-        found = commands.jobs_list(workspace, args.project)
-        return Outcome(found, "\n".join(_line(job) for job in found) or "No jobs yet.")
+        rows = commands.jobs_list(workspace, args.project)
+        return Outcome(rows, "\n".join(_line(job) for job in rows) or "No jobs yet.")
     if not args.id:
         raise JobError(
-            f"Which job? `semiprune jobs {args.action} ID`; `semiprune jobs list` shows their ids.", code="NO_JOB"
+            f"Which job? Run `semiprune jobs {args.action} ID`; `semiprune jobs list` shows the ids.", code="NO_JOB"
         )
     if args.action == "log":
         answer = commands.jobs_log(workspace, args.id, args.lines)
-        return Outcome(answer, answer["log"] or "Nothing was logged yet.")
+        return Outcome(answer, answer["log"] or "The log is empty.")
     act = commands.jobs_stop if args.action == "stop" else commands.jobs_resume
     job = act(workspace, args.id)
-    asked = " It stops after its current step." if args.action == "stop" and job["state"] == "running" else ""
-    return Outcome(job, _line(job) + asked)
+    note = " It stops after its current step." if args.action == "stop" and job["state"] == "running" else ""
+    return Outcome(job, _line(job) + note)
 
 
 def _line(job: dict[str, Any]) -> str:
@@ -46,4 +46,4 @@ def _line(job: dict[str, Any]) -> str:
     return "  ".join(words)
 
 
-COMMANDS.register("jobs")(Command("list, read, stop and resume background jobs", _configure, _run))
+COMMANDS.register("jobs")(Command("list, stop and resume background jobs, or show their logs", _configure, _run))

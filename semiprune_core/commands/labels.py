@@ -1,4 +1,4 @@
-"""``sample``, ``labels``: drawing the subset to label, and labels from and to files."""
+"""``sample``, ``labels``: draw the subset to label; import and export labels."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ ANNOTATOR = "command line"
 def _configure_sample(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the project")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--fraction", type=float, help="share of the pool to label (default 0.10)")
+    size.add_argument("--fraction", type=float, help="share of the pool to label (default: 0.10)")
     size.add_argument("--count", type=int, help="number of images to label")
     parser.add_argument("--seed", type=int, default=0, help="the same seed extends an earlier drawing")
     parser.add_argument(
         "--method",
         choices=("uniform", *DRAW_METHODS),
         default="uniform",
-        help="coverage spreads over look-alikes, uncertainty takes what the trained model doubts; both depart from "
-        "the paper and never serve unbiased estimates",
+        help="coverage spreads over similar images, uncertainty picks what the trained model is least sure of; both "
+        "depart from the paper, and their labels give no unbiased estimates",
     )
     parser.add_argument("--overlap", type=float, default=0.0, help="share of the images that two annotators label")
 
@@ -63,32 +63,32 @@ def _sample(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         "uniform": drawing.uniform,
         "extends": drawing.extends,
     }
-    return Outcome(value, f"Drawing {drawing.drawing_id}: {len(drawing):,} of {drawing.n_groups:,} pictures to label.")
+    return Outcome(value, f"Drawing {drawing.drawing_id}: {len(drawing):,} of {drawing.n_groups:,} images to label.")
 
 
 def _configure_labels(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=("import", "export", "reference"), help="what to do with the labels")
+    parser.add_argument("what", choices=("import", "export", "reference"), help="the action")
     parser.add_argument("name", help="the project")
     parser.add_argument("file", nargs="?", type=Path, help="a CSV, or Label Studio's JSON (by its ending)")
-    parser.add_argument(
-        "--annotator", default=ANNOTATOR, help="import: whose labels these are where the file is silent"
-    )
-    parser.add_argument("--create-classes", action="store_true", help="import: add classes that are not there yet")
+    parser.add_argument("--annotator", default=ANNOTATOR, help="import: the annotator where the file names none")
+    parser.add_argument("--create-classes", action="store_true", help="import: add missing classes")
     parser.add_argument("--replace", action="store_true", help="import: replace labels that differ")
-    parser.add_argument("--exact", action="store_true", help="export: text as stored, not made safe for spreadsheets")
+    parser.add_argument(
+        "--exact", action="store_true", help="export: text exactly as stored, not escaped for spreadsheets"
+    )
     parser.add_argument("--every-answer", action="store_true", help="export: one row per annotator and image")
 
 
 def _labels(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     store, pool = _opened(workspace, args.name)
-    work: dict[str, Callable[..., Outcome]] = {"import": _import, "export": _export, "reference": _reference}
-    return work[args.what](args, store, pool, console)
+    actions: dict[str, Callable[..., Outcome]] = {"import": _import, "export": _export, "reference": _reference}
+    return actions[args.what](args, store, pool, console)
 
 
 def _reference(args: argparse.Namespace, store: LabelStore, pool: Pool, console: Console) -> Outcome:
     if args.file is not None:
         raise InvalidSettingError("labels reference takes no file: the labels come from the pool itself.")
-    return _told(take_reference(store, pool, progress=console))
+    return _import_outcome(take_reference(store, pool, progress=console))
 
 
 def _import(args: argparse.Namespace, store: LabelStore, pool: Pool, console: Console) -> Outcome:
@@ -107,21 +107,21 @@ def _import(args: argparse.Namespace, store: LabelStore, pool: Pool, console: Co
         replace=args.replace,
         progress=console,
     )
-    return _told(result)
+    return _import_outcome(result)
 
 
 def _export(args: argparse.Namespace, store: LabelStore, pool: Pool, console: Console) -> Outcome:
     path = _file(args)
     if not path.absolute().parent.is_dir():
-        raise WorkspaceError(f"There is no folder {path.absolute().parent}. Make it first.", code="NO_FOLDER")
+        raise WorkspaceError(f"Folder {path.absolute().parent} does not exist. Create it first.", code="NO_FOLDER")
     if _is_json(path):
         n_rows = export_label_studio(store, pool, path)
     else:
         n_rows = export_csv(store, pool, path, exact=args.exact, every_answer=args.every_answer)
-    return Outcome({"file": str(path), "rows": n_rows}, f"{n_rows:,} rows written to {path}.")
+    return Outcome({"file": str(path), "rows": n_rows}, f"Wrote {n_rows:,} rows to {path}.")
 
 
-def _told(result: ImportResult) -> Outcome:
+def _import_outcome(result: ImportResult) -> Outcome:
     value: dict[str, Any] = {
         "rows": result.n_rows,
         "saved": result.n_saved,
@@ -129,15 +129,15 @@ def _told(result: ImportResult) -> Outcome:
         "new_classes": list(result.new_classes),
         "problems": [asdict(problem) for problem in result.problems],
     }
-    lines = [f"{result.n_saved:,} labels taken over of {result.n_rows:,} rows, {result.n_unchanged:,} unchanged."]
+    lines = [f"Imported {result.n_saved:,} of {result.n_rows:,} labels, {result.n_unchanged:,} unchanged."]
     lines += [
         f"  row {problem.row}: {shown(problem.value, 60)}: {problem.message}"
         for problem in result.problems[:SHOWN_PROBLEMS]
     ]
     if len(result.problems) > SHOWN_PROBLEMS:
-        lines.append(f"  and {len(result.problems) - SHOWN_PROBLEMS:,} more; see them all with --json.")
-    nothing = bool(result.problems) and not result.n_saved and not result.n_unchanged
-    return Outcome(value, "\n".join(lines), failed=nothing)
+        lines.append(f"  and {len(result.problems) - SHOWN_PROBLEMS:,} more; --json lists them all.")
+    failed = bool(result.problems) and not result.n_saved and not result.n_unchanged
+    return Outcome(value, "\n".join(lines), failed=failed)
 
 
 def _opened(workspace: Workspace, name: str) -> tuple[LabelStore, Pool]:
@@ -159,5 +159,5 @@ def _is_json(path: Path) -> bool:
 
 COMMANDS.register("sample")(Command("draw the subset to label", _configure_sample, _sample))
 COMMANDS.register("labels")(
-    Command("labels from or to a file, or from the pool's reference labels", _configure_labels, _labels)
+    Command("import or export labels, or take the pool's reference labels", _configure_labels, _labels)
 )

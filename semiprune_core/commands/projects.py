@@ -1,4 +1,4 @@
-"""``new``, ``projects``, ``verify``: making projects, listing them, proving what they hold."""
+"""``new``, ``projects``, ``verify``: create projects, list them, check what they hold."""
 
 from __future__ import annotations
 
@@ -24,19 +24,28 @@ def _configure_new(parser: argparse.ArgumentParser) -> None:
         dest="source",
         required=True,
         metavar="SOURCE",
-        help="a folder, a ZIP, a CSV or Parquet manifest, an .npz, torchvision:NAME, or demo",
+        help="a folder, a ZIP, a CSV or Parquet table, an .npz, torchvision:NAME, or demo",
     )
-    parser.add_argument("--root", help="the folder of a torchvision set, or of a manifest's relative paths")
-    parser.add_argument("--size", type=int, choices=SIZES, help="side of the training cache (default: by the images)")
-    parser.add_argument("--channels", type=int, choices=(1, 3), help="1 grey, 3 colour (default: by the images)")
-    parser.add_argument("--fit", choices=("crop", "pad", "stretch"), default="crop", help="how images become square")
+    parser.add_argument("--root", help="the folder of a torchvision data set, or of a table's relative paths")
     parser.add_argument(
-        "--corrupt", type=float, metavar="SHARE", help="corrupt this share of the pool (the paper: 0.3)"
+        "--size", type=int, choices=SIZES, help="side of the training copies (default: chosen from the images)"
     )
     parser.add_argument(
-        "--longtail", type=float, metavar="FACTOR", help="exponential class sizes (the paper: 0.1, 0.01)"
+        "--channels", type=int, choices=(1, 3), help="1 grey, 3 colour (default: chosen from the images)"
     )
-    parser.add_argument("--variant-seed", type=int, default=0, help="seed of --corrupt and --longtail")
+    parser.add_argument(
+        "--fit", choices=("crop", "pad", "stretch"), default="crop", help="how to make images square (default: crop)"
+    )
+    parser.add_argument(
+        "--corrupt", type=float, metavar="SHARE", help="corrupt this share of the pool (0.3 in the paper)"
+    )
+    parser.add_argument(
+        "--longtail",
+        type=float,
+        metavar="FACTOR",
+        help="shrink classes exponentially, the smallest to this share of the largest (0.1 and 0.01 in the paper)",
+    )
+    parser.add_argument("--variant-seed", type=int, default=0, help="seed of --corrupt and --longtail (default: 0)")
     parser.add_argument("--workers", type=int, default=0, help="decoding processes (default: one per core)")
 
 
@@ -73,41 +82,41 @@ def _new(args: argparse.Namespace, workspace: Workspace, console: Console) -> Ou
 
 
 def _projects(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     lines = []
     for name in workspace.names():
         try:
             project = workspace.project(name)
             places = steps.standing(project)
         except SemiPruneError as error:
-            found.append({"name": name, "error": str(error)})
+            rows.append({"name": name, "error": str(error)})
             lines.append(f"{name}: {error}")
             continue
         done = [place.step.key for place in places if place.state == "done"]
         following = steps.next_step(project)
         n_images = len(project.pool()) if project.has_pool() else 0
-        found.append({"name": name, "title": project.title, "images": n_images, "done": done, "next": following.key})
+        rows.append({"name": name, "title": project.title, "images": n_images, "done": done, "next": following.key})
         lines.append(f"{name}: {n_images:,} images, done: {', '.join(done) or 'nothing'}, next: {following.key}")
-    return Outcome(found, "\n".join(lines) or "No projects yet. Make one: semiprune new NAME --from demo")
+    return Outcome(rows, "\n".join(lines) or "No projects yet. Create one: semiprune new NAME --from demo")
 
 
 def _configure_verify(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", type=Path, help="an artifact's folder, an export, or a project's folder or name")
-    parser.add_argument("--skip-images", action="store_true", help="do not read the original images again")
+    parser.add_argument("path", type=Path, help="a project's name or folder, an artifact's folder, or an export")
+    parser.add_argument("--skip-images", action="store_true", help="do not read the original images")
 
 
 def _verify(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     path = workspace.root / str(args.path) if str(args.path) in workspace else args.path
     if not path.exists():
-        raise WorkspaceError(f"There is nothing at {path}. Name an artifact's folder, an export or a project.")
-    found = verify(path, console, images=not args.skip_images)
-    first = first_difference(found)
-    value = {"ok": first is None, "checked": list(found), "differences": {k: v for k, v in found.items() if v}}
+        raise WorkspaceError(f"There is nothing at {path}. Name a project, an artifact's folder or an export.")
+    checks = verify(path, console, images=not args.skip_images)
+    first = first_difference(checks)
+    value = {"ok": first is None, "checked": list(checks), "differences": {k: v for k, v in checks.items() if v}}
     if first is None:
-        return Outcome(value, f"Verified: {len(found)} of {len(found)} as their manifests say.")
+        return Outcome(value, f"Verified: {len(checks)} of {len(checks)} match their manifests.")
     return Outcome(value, f"Differs. {first}.", failed=True)
 
 
-COMMANDS.register("new")(Command("make a project from images", _configure_new, _new))
-COMMANDS.register("projects")(Command("list the projects and where each one stands", lambda parser: None, _projects))
+COMMANDS.register("new")(Command("create a project from images", _configure_new, _new))
+COMMANDS.register("projects")(Command("list the projects and how far each has come", lambda parser: None, _projects))
 COMMANDS.register("verify")(Command("check artifacts and exports against their manifests", _configure_verify, _verify))

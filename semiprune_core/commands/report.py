@@ -14,7 +14,7 @@ from semiprune_core.report import write_report
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the project")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="a copy here")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="also copy it to FILE")
 
 
 def _report(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
@@ -25,7 +25,7 @@ def _report(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         with open(path, "rb") as source, files.open_atomic(args.out) as file:
             shutil.copyfileobj(source, file)
         path = args.out
-    return Outcome({"report": str(path), "sha256": files.sha256_file(path)}, f"Written to {path}.")
+    return Outcome({"report": str(path), "sha256": files.sha256_file(path)}, f"Wrote {path}.")
 
 
-COMMANDS.register("report")(Command("write one self-contained HTML page about a project", _configure, _report))
+COMMANDS.register("report")(Command("write a project's report as one HTML file", _configure, _report))

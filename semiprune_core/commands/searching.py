@@ -26,14 +26,14 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ratios", type=numbers, default=PAPER_RATIOS, metavar="R,R,...", help="default: 0.3,0.5,0.7,0.8,0.9"
     )
-    parser.add_argument("--seeds", type=int, default=2, metavar="K", help="trainings per value (default: 2)")
+    parser.add_argument("--seeds", type=int, default=2, metavar="K", help="runs per value (default: 2)")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--full", action="store_true", help="the whole schedule; default on a GPU")
-    length.add_argument("--cheap", action="store_true", help="half of the schedule; default on a CPU")
-    parser.add_argument("--preset", help=f"{', '.join(SUPERVISED_PRESETS)} (default: as the dynamics run)")
-    parser.add_argument("--epochs", type=int, help="of the whole schedule, instead of the preset's")
+    length.add_argument("--full", action="store_true", help="train for the full schedule (default on a GPU)")
+    length.add_argument("--cheap", action="store_true", help="train for half the schedule (default on a CPU)")
+    parser.add_argument("--preset", help=f"{', '.join(SUPERVISED_PRESETS)} (default: the dynamics run's)")
+    parser.add_argument("--epochs", type=int, help="length of the full schedule (default: the preset's)")
     parser.add_argument(
-        "--start", metavar="paper:SET", help=f"the paper's values and neighbours: {', '.join(starts())}"
+        "--start", metavar="paper:SET", help=f"only try the paper's values and their neighbours: {', '.join(starts())}"
     )
     parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda:0, ...")
     parser.add_argument("--background", action="store_true", help="queue it and return at once")
@@ -43,7 +43,7 @@ def _search(args: argparse.Namespace, workspace: Workspace, console: Console) ->
     project = workspace.project(args.name)
     if args.seeds < 1:
         raise InvalidSettingError(f"--seeds must be at least 1, got {args.seeds}.")
-    if searched_knob(args.method) and has_own_evidence(args.method):  # a baseline's, made now where it is not there
+    if searched_knob(args.method) and has_own_evidence(args.method):  # a baseline's: computed now if it is missing
         own_evidence(project, CoresetRequest(method=args.method), console, device=args.device)
     settings = search_settings(
         project,
@@ -58,16 +58,16 @@ def _search(args: argparse.Namespace, workspace: Workspace, console: Console) ->
     )
     plan = plan_search(project, settings)
     job = submit_search(project, settings, device=args.device)
-    said = f"{plan.n_trials} trials, {settings.in_words}"
+    summary = f"{plan.n_trials} trials, {settings.in_words}"
     if args.background:
         jobs.supervise(workspace)
         value = {"job": job.id, "state": job.status().state, "n_trials": plan.n_trials, "cheap": settings.cheap}
-        return Outcome(value, f"Queued as {job.id}: {said}.")
-    console.say(f"{METHODS.title(settings.method)}: {said}.")
+        return Outcome(value, f"Queued as {job.id}: {summary}.")
+    console.say(f"{METHODS.title(settings.method)}: {summary}.")
     follow(job, console)
     run = SearchRun(project.artifact((job.result() or {})["artifact"]))
     value = {"job": job.id, **(job.result() or {}), "n_trials": run.artifact.facts["n_trials"], "cheap": settings.cheap}
-    lines = [f"Ratio {one.pruning_ratio:g}: {one.sentence}" for one in run.best]
+    lines = [f"Ratio {best.pruning_ratio:g}: {best.sentence}" for best in run.best]
     lines.append(
         f"{run.artifact.id}, compared on {run.artifact.facts['n_compared']:,} held-out pseudo-labels. "
         "These values are now the defaults of `semiprune select` and the Select page."

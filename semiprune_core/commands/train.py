@@ -31,13 +31,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="change one setting, such as lr=0.05; repeatable",
     )
-    parser.add_argument("--background", action="store_true", help="start it and return")
-    parser.add_argument("--resume", action="store_true", help="go on with the project's last run that was interrupted")
-    parser.add_argument("--estimate", action="store_true", help="time a few steps and say how long it would take")
+    parser.add_argument("--background", action="store_true", help="queue it and return at once")
+    parser.add_argument("--resume", action="store_true", help="resume the project's last interrupted run")
+    parser.add_argument("--estimate", action="store_true", help="time a few steps and estimate the whole run")
 
 
 def settings_from(args: argparse.Namespace) -> TrainSettings:
-    """The preset with the single settings changed; a key of the algorithm's own goes to its options."""
+    """The preset with the changes of ``--set``; the algorithm's own keys go to its options."""
     algorithm = ALGORITHMS[args.algorithm]  # a misspelt one gets a suggestion
     ssl = ssl_preset(args.preset, args.algorithm)
     own = algorithm.from_json(ssl.options).to_json()
@@ -89,7 +89,7 @@ def _watch(job: Job, console: Console) -> Outcome:
         if console.should_stop() and not status.stop_requested:
             job.stop()
         if status.state == RUNNING and status.total:
-            console.report(status.done, status.total, **_told(status))
+            console.report(status.done, status.total, **_facts(status))
         elif status.state == "queued" and not waits:
             waits = True
             console.say(f"{job.title}: {job.id}")
@@ -97,7 +97,7 @@ def _watch(job: Job, console: Console) -> Outcome:
     status = wait(job, watch=watch)
     if status.state == STOPPED:
         again = f"semiprune train {job.project_name} --resume"
-        console.say(f"Stopped after {status.done:,} of {status.total:,} steps. Go on: {again}")
+        console.say(f"Stopped after {status.done:,} of {status.total:,} steps. Resume: {again}")
         raise Stopped
     if status.state != DONE:
         raise JobError(status.message, code=status.error_code)
@@ -106,21 +106,20 @@ def _watch(job: Job, console: Console) -> Outcome:
     return Outcome({"job": job.id, **result}, _sentence(result))
 
 
-def _told(status: JobStatus) -> dict[str, float]:
+def _facts(status: JobStatus) -> dict[str, float]:
     names = {"loss": "loss", "held_out_accuracy": "accuracy", "mask_share": "mask"}
     return {word: float(status.facts[name]) for name, word in names.items() if status.facts.get(name) is not None}
 
 
 def _sentence(result: dict[str, Any]) -> str:
-    said = f"{result['artifact']}: {result['n_images']:,} images labeled from {result['n_labels']:,} labels"
+    sentence = f"{result['artifact']}: {result['n_images']:,} images labeled from {result['n_labels']:,} labels"
     share, reference = result["accuracy"], result["reference"]
     if share:
-        said += (
-            f", accuracy {share['value']:.1%} (95% interval {share['low']:.1%} to {share['high']:.1%}, n {share['n']})"
-        )
+        interval = f"95% interval {share['low']:.1%} to {share['high']:.1%}, n = {share['n']}"
+        sentence += f", accuracy {share['value']:.1%} ({interval})"
     if reference:
-        said += f", reference accuracy {reference['value']:.1%} (n {reference['n']:,})"
-    return said + "."
+        sentence += f", reference accuracy {reference['value']:.1%} (n = {reference['n']:,})"
+    return sentence + "."
 
 
 def _estimate(args: argparse.Namespace, project: Project, settings: TrainSettings, console: Console) -> Outcome:
@@ -137,12 +136,13 @@ def _estimate(args: argparse.Namespace, project: Project, settings: TrainSetting
     trial = preflight.trial_of(job)
     if trial is None:
         raise JobError(status.message, code=status.error_code)
-    found = preflight.estimate(trial, SSLSettings.from_json(settings.ssl), data, nproc=args.nproc)
+    estimate = preflight.estimate(trial, SSLSettings.from_json(settings.ssl), data, nproc=args.nproc)
     text = (
-        f"About {found.seconds / 60:.1f} min for {found.n_steps:,} steps at {found.images_per_s:,.0f} images/s; "
-        f"{found.ram_bytes / 1e9:.1f} GB of memory, {found.disk_bytes / 1e6:.0f} MB of disk."
+        f"About {estimate.seconds / 60:.1f} min for {estimate.n_steps:,} steps "
+        f"at {estimate.images_per_s:,.0f} images/s; "
+        f"{estimate.ram_bytes / 1e9:.1f} GB of memory, {estimate.disk_bytes / 1e6:.0f} MB of disk."
     )
-    return Outcome(vars(found), text)
+    return Outcome(vars(estimate), text)
 
 
-COMMANDS.register("train")(Command("train on the labels and the unlabeled rest", _configure, _run))
+COMMANDS.register("train")(Command("train on the labeled and the unlabeled images", _configure, _run))

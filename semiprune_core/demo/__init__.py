@@ -1,4 +1,4 @@
-"""The demo: the whole line on the bundled pool in one call, and the finished demo project."""
+"""The demo: the whole pipeline on the bundled pool in one call, and the finished demo project."""
 
 from semiprune_core.demo.run import (
     ANNOTATOR,

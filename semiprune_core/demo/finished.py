@@ -1,13 +1,13 @@
-"""The finished demo: a real run of ``semiprune demo`` in one archive, opened as a project in which every page is full.
+"""The finished demo: a real run of ``semiprune demo`` in one archive, opened as a project with every page filled.
 
     assets/demo_project.zip
       manifest.json           what it was made from and with; the SHA-256 of every file
       labels.json             the drawing and the label events, with their times
       artifacts/<id>/...      every artifact but the pool
-      runs/<id>/...           what became of the jobs: settings, status, progress, result
+      runs/<id>/...           the jobs: settings, status, progress, result
 
-The pool is not in it: it is imported from the bundled pool, and its hash must be the one the artifacts name. Every file
-is checked against the archive's manifest and every artifact against its own before it appears.
+The pool is not in it: it is imported from the bundled images, and its hash must be the one the artifacts name. Every
+file is checked against the archive's manifest and every artifact against its own before it appears.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ SCHEMA = 1
 TITLE, NAME, KIND = "Finished demo", "finished-demo", "finished_demo"
 MANIFEST, LABELS = "manifest.json", "labels.json"
 MARK = "finished_demo"
-"""In project.json once all of it is there."""
-OF_A_RUN = ("job.json", "status.json", "progress.jsonl", "result.json")
+"""Set in project.json once everything is there."""
+RUN_FILES = ("job.json", "status.json", "progress.jsonl", "result.json")
 EVENT_FIELDS = ("event_id", "annotator", "action", "source", "group_id", "lead_time_ms", "made_ms")
 WHEN = (2020, 1, 1, 0, 0, 0)
 """The date of every entry: the same project gives the same archive."""
@@ -60,12 +60,12 @@ def is_bundled() -> bool:
 
 
 def is_open(workspace: Workspace) -> bool:
-    """Whether the finished demo is a project here already, whole."""
+    """Whether the workspace holds the whole finished demo already."""
     return NAME in workspace and bool(workspace.project(NAME).config.get(MARK))
 
 
 def open_finished_demo(workspace: Workspace) -> jobs.Job | None:
-    """Put the finished demo into the workspace as a project; the job that does it, None where it is there already."""
+    """Add the finished demo to the workspace as a project; returns the job, or None if it is there already."""
     if is_open(workspace):
         return None
     if not is_bundled():
@@ -77,7 +77,7 @@ def open_finished_demo(workspace: Workspace) -> jobs.Job | None:
     last = next(iter(jobs.list_jobs(project, KIND)), None)
     if last is None and not is_new and project.artifacts():
         raise WorkspaceError(
-            f"There is a project '{NAME}' of your own. Copy it under another name and delete it, then open the demo.",
+            f"A project of your own is named '{NAME}'. Copy it under another name, delete it, then open the demo.",
             code="PROJECT_EXISTS",
         )
     if last is None or last.status().state == jobs.DONE:
@@ -89,7 +89,7 @@ def open_finished_demo(workspace: Workspace) -> jobs.Job | None:
 
 
 def unpack(project: Project, progress: Progress, archive: Path | None = None) -> None:
-    """Fill a project from the archive; what is there already is left alone, so it may be called again."""
+    """Fill a project from the archive; calling it again leaves what is there alone."""
     with zipfile.ZipFile(archive or ARCHIVE) as packed:
         manifest = _checked(packed)
         if not project.has_pool():
@@ -97,35 +97,37 @@ def unpack(project: Project, progress: Progress, archive: Path | None = None) ->
             project = project.workspace.project(project.name)
         if project.pool().hash != manifest["pool"]:
             raise InvalidDataError(
-                "The bundled pool gives another hash here than where the finished demo was made: Pillow or pyarrow "
-                "differ from requirements.txt. Run `make install` for the versions it was made with, or make the demo "
-                "anew: `make demo-artifacts`.",
+                "The bundled pool has another hash here than where the finished demo was made: Pillow or pyarrow "
+                "differ from requirements.txt. Run `make install` to get those versions, or `make demo-artifacts` to "
+                "make the demo again.",
                 code="OTHER_POOL",
             )
         _put_labels(open_store(project), project, json.loads(packed.read(LABELS)))
         snapshot = open_store(project).snapshot()
         if snapshot.hash != manifest["labels"]:
-            raise InvalidDataError("The finished demo's labels are not those it was trained on. Restore its archive.")
+            raise InvalidDataError(
+                "The finished demo's labels are not the ones it was trained on. Restore its archive."
+            )
         keep_snapshot(project, snapshot)
         folders = _folders(manifest)
         for number, folder in enumerate(folders, start=1):
             _put_folder(packed, manifest, project, folder)
-            _go_on(progress, number, len(folders), "folders")
+            _report(progress, number, len(folders), "folders")
     coresets = project.artifacts("coreset")
     for number, artifact in enumerate(coresets, start=1):
         export_coreset(project, CoresetRun(artifact), "csv")
-        _go_on(progress, number, len(coresets), "exports")
+        _report(progress, number, len(coresets), "exports")
     project.update(**{MARK: True})
 
 
-def _go_on(progress: Progress, done: int, total: int, unit: str) -> None:
+def _report(progress: Progress, done: int, total: int, unit: str) -> None:
     progress.report(done, total, unit=unit)
     if progress.should_stop():
         raise Stopped
 
 
 def _checked(packed: zipfile.ZipFile) -> Mapping[str, Any]:
-    """The archive's manifest, after every file in it was found to be what it says."""
+    """The archive's manifest, once every file in it was checked."""
     manifest = json.loads(packed.read(MANIFEST))
     if manifest.get("schema") != SCHEMA:
         raise WorkspaceError(f"{ARCHIVE.name} was written by another version. Run `make demo-artifacts`.")
@@ -137,27 +139,28 @@ def _checked(packed: zipfile.ZipFile) -> Mapping[str, Any]:
 
 
 def differences(packed: zipfile.ZipFile, manifest: Mapping[str, Any]) -> Iterator[str]:
-    """What in the archive is not as its manifest says."""
-    there = {*packed.namelist()} - {MANIFEST}
-    yield from (f"{name} is not in its manifest" for name in sorted(there - {*manifest["files"]}))
+    """Where the archive differs from its manifest."""
+    names = {*packed.namelist()} - {MANIFEST}
+    yield from (f"{name} is not in its manifest" for name in sorted(names - {*manifest["files"]}))
     for name, digest in manifest["files"].items():
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts:
-            yield f"{name} leads outside"
-        elif name not in there:
+            yield f"{name} points outside it"
+        elif name not in names:
             yield f"{name} is missing"
         elif hashlib.sha256(packed.read(name)).hexdigest() != digest:
             yield f"{name} was changed"
 
 
 def _folders(manifest: Mapping[str, Any]) -> list[str]:
-    """``artifacts/<id>`` and ``runs/<id>``, what others were made from first."""
-    runs = dict.fromkeys(str(PurePosixPath(*PurePosixPath(name).parts[:2])) for name in manifest["files"])
-    return [*(f"artifacts/{name}" for name in manifest["artifacts"]), *(one for one in runs if one.startswith("runs/"))]
+    """``artifacts/<id>``, inputs first, then ``runs/<id>``."""
+    folders = dict.fromkeys(str(PurePosixPath(*PurePosixPath(name).parts[:2])) for name in manifest["files"])
+    runs = [folder for folder in folders if folder.startswith("runs/")]
+    return [*(f"artifacts/{name}" for name in manifest["artifacts"]), *runs]
 
 
 def _put_folder(packed: zipfile.ZipFile, manifest: Mapping[str, Any], project: Project, folder: str) -> None:
-    """Unpack one folder aside, prove it where it is an artifact, and give it its name."""
+    """Unpack a folder aside, verify it if it is an artifact, and give it its name."""
     final = project.folder / folder
     if final.exists():
         return
@@ -171,11 +174,11 @@ def _put_folder(packed: zipfile.ZipFile, manifest: Mapping[str, Any], project: P
                     path.parent.mkdir(parents=True, exist_ok=True)
                     files.write_bytes(path, packed.read(name))
             if folder.startswith("artifacts/"):
-                said = artifacts.differences(aside)
+                problems = artifacts.differences(aside)
                 if artifacts.open_artifact(aside).hash != manifest["artifacts"][final.name]:
-                    said.append("it is another one than the archive speaks of")
-                if said:
-                    raise InvalidDataError(f"{final.name} of the finished demo cannot be proven: {said[0]}.")
+                    problems.append("it is not the one that the archive names")
+                if problems:
+                    raise InvalidDataError(f"{final.name} of the finished demo cannot be verified: {problems[0]}.")
             os.rename(aside, final)
             files.sync_folder(final.parent)
     finally:
@@ -187,26 +190,26 @@ def _clock_at(seconds: float) -> Callable[[], float]:
     return lambda: seconds
 
 
-def _put_labels(store: LabelStore, project: Project, said: Mapping[str, Any]) -> None:
-    """Draw as it was drawn, and replay the label events at their times."""
+def _put_labels(store: LabelStore, project: Project, record: Mapping[str, Any]) -> None:
+    """Repeat the drawing and replay the label events at their times."""
     if store.last_seq:
         return
     pool, clock = project.pool(), store.clock
     try:
-        store.clock = lambda: said["drawing"]["saved_ms"] / 1000
-        store.classes.add(said["classes"], annotator=said["drawing"]["annotator"])
+        store.clock = lambda: record["drawing"]["saved_ms"] / 1000
+        store.classes.add(record["classes"], annotator=record["drawing"]["annotator"])
         if store.drawings.latest() is None:
-            how = {name: said["drawing"][name] for name in ("seed", "count", "annotator")}
+            how = {name: record["drawing"][name] for name in ("seed", "count", "annotator")}
             store.drawings.draw(pool_hash=pool.hash, ids=pool.ids, duplicate_of=pool.duplicate_of, **how)
-        number = {one.name: one.class_id for one in store.classes.all()}
-        for moment, rows in groupby(said["events"], key=lambda row: row["saved_ms"]):
+        class_ids = {label_class.name: label_class.class_id for label_class in store.classes.all()}
+        for moment, rows in groupby(record["events"], key=lambda row: row["saved_ms"]):
             store.clock = _clock_at(moment / 1000)
             store.append(
                 [
                     Event(
                         **{name: row[name] for name in EVENT_FIELDS if row.get(name) is not None},
                         image_id=read_id(row["image_id"]),
-                        class_id=None if row["class"] is None else number[row["class"]],
+                        class_id=None if row["class"] is None else class_ids[row["class"]],
                     )
                     for row in rows
                 ]
@@ -223,16 +226,17 @@ def write_archive(project: Project, path: Path = ARCHIVE, *, settings: Mapping[s
     missing = [place.step.title for place in steps.standing(project) if place.state != "done"]
     if [title for title in missing if title != steps.BY_KEY["evaluate"].title]:
         raise MissingStepError(f"The project is not finished; missing: {', '.join(missing)}.")
-    found = [one for one in project.artifacts() if one.kind != "pool"]
-    found.sort(key=lambda one: (_depth(one, {other.hash: other for other in found}), one.id))
+    packable = [artifact for artifact in project.artifacts() if artifact.kind != "pool"]
+    by_hash = {artifact.hash: artifact for artifact in packable}
+    packable.sort(key=lambda artifact: (_depth(artifact, by_hash), artifact.id))
     store = open_store(project)
     content = {LABELS: json.dumps(_labels_of(store), ensure_ascii=False).encode()}
-    for artifact in found:
+    for artifact in packable:
         for name in (artifacts.MANIFEST, *artifact.manifest["files"]):
             content[f"artifacts/{artifact.id}/{name}"] = artifact.path(name).read_bytes()
     for job in jobs.list_jobs(project):
         if job.status().state == jobs.DONE and job.kind in ("ssl", "dynamics", "map", "evaluate", "search"):
-            for name in OF_A_RUN:
+            for name in RUN_FILES:
                 if (job.folder / name).is_file():
                     content[f"runs/{job.id}/{name}"] = (job.folder / name).read_bytes()
     manifest = {
@@ -241,7 +245,7 @@ def write_archive(project: Project, path: Path = ARCHIVE, *, settings: Mapping[s
         "pool": project.pool().hash,
         "labels": store.snapshot().hash,
         "settings": dict(settings or {}),
-        "artifacts": {artifact.id: artifact.hash for artifact in found},
+        "artifacts": {artifact.id: artifact.hash for artifact in packable},
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in content.items()},
         "versions": versions(),
     }
@@ -254,21 +258,22 @@ def write_archive(project: Project, path: Path = ARCHIVE, *, settings: Mapping[s
     size = data.tell()
     if size > MOST_BYTES:
         raise InvalidDataError(
-            f"The finished demo is {size / 1e6:.1f} MB, at most {MOST_BYTES / 1e6:.0f} MB may be shipped."
+            f"The finished demo is {size / 1e6:.1f} MB; at most {MOST_BYTES / 1e6:.0f} MB may be shipped."
         )
     files.write_bytes(path, data.getvalue())
     return size
 
 
-def _depth(artifact: artifacts.Artifact, known: Mapping[str, artifacts.Artifact]) -> int:
-    """How many artifacts stand between this one and the pool."""
-    return max((1 + _depth(known[one], known) for one in artifact.inputs.values() if one in known), default=0)
+def _depth(artifact: artifacts.Artifact, by_hash: Mapping[str, artifacts.Artifact]) -> int:
+    """How many artifacts lie between this one and the pool."""
+    inputs = [by_hash[digest] for digest in artifact.inputs.values() if digest in by_hash]
+    return max((1 + _depth(source, by_hash) for source in inputs), default=0)
 
 
 def _labels_of(store: LabelStore) -> dict[str, Any]:
     drawing = store.drawings.latest()
     assert drawing is not None
-    names = {one.class_id: one.name for one in store.classes.all()}
+    names = {label_class.class_id: label_class.name for label_class in store.classes.all()}
     return {
         "classes": list(names.values()),
         "drawing": {

@@ -1,7 +1,7 @@
-"""The demo: the whole line on the bundled pool, from the import to the report, in one call.
+"""The demo: the whole pipeline on the bundled pool, from import to report, in one call.
 
-Every stage looks first whether its result is there, so a run that was interrupted goes on where it was. Nothing in the
-CSV files depends on the time, on a job's name or on the folder: the same settings give the same bytes on one machine.
+Every stage first looks for its result, so an interrupted run resumes where it was. Nothing in the CSV files depends on
+the time, a job's name or the folder: on one machine the same settings give the same bytes.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ SHORT_EVALUATION: dict[str, Any] = {
     "ratios": [0.7, 0.9],
     "seeds": [0],
 }
-"""A first look within minutes; one seed proves nothing, and the report says so by its missing spread."""
+"""A first look within minutes. One seed proves nothing, so the report shows no spread."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoSettings(Settings):
-    """What the demo does. ``ssl``, ``dynamics`` and ``evaluation`` hold what differs from the presets.
+    """What the demo does. ``ssl`` and ``dynamics`` hold changes to the presets.
 
-    Everything is computed on the CPU, where the same seed gives the same bytes. ``evaluation`` are the values of
-    ``EvaluationSettings``; None leaves the evaluation out.
+    Everything is computed on the CPU, where the same seed gives the same bytes. ``evaluation`` holds the values of
+    ``EvaluationSettings``; None skips the evaluation.
     """
 
     seed: int = 0
@@ -77,13 +77,13 @@ class DemoSettings(Settings):
             METHODS[method]
 
     def training(self) -> TrainSettings:
-        wanted = ssl_preset(self.preset, self.algorithm, **self.ssl)
-        return TrainSettings(ssl=wanted.to_json(), preset=self.preset, seed=self.seed)
+        ssl = ssl_preset(self.preset, self.algorithm, **self.ssl)
+        return TrainSettings(ssl=ssl.to_json(), preset=self.preset, seed=self.seed)
 
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """One walk down the line: what a stage is given. ``immediate`` runs the jobs in this very process."""
+    """What a stage is given. ``immediate`` runs its jobs in this process."""
 
     project: Project
     settings: DemoSettings
@@ -93,7 +93,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage. ``work`` makes what is missing and answers in a few words; it may be called again at any time."""
+    """``work`` makes what is missing and returns a few words about it; calling it again is safe."""
 
     key: str
     title: str
@@ -118,25 +118,25 @@ class DemoResult:
 
 
 Begin = Callable[[Stage, int, int], Progress]
-"""Told before each stage: the stage, its number from 1, how many there are; answers who watches its progress."""
+"""Called before each stage with the stage, its number from 1 and their count; returns its progress watcher."""
 
 
 def claim_folder(out: Path, settings: DemoSettings) -> Workspace:
-    """The folder of a demo as a workspace: a new or empty one, or one in which the same demo was begun."""
+    """Open a demo's folder as a workspace: a new or empty folder, or one where the same demo was started."""
     note = out / SETTINGS
     if note.is_file():
-        before = DemoSettings.from_json(files.read_json(note))
+        earlier = DemoSettings.from_json(files.read_json(note))
         for name, value in settings.to_json().items():
-            if (was := getattr(before, name)) != value:
+            if (was := getattr(earlier, name)) != value:
                 raise WorkspaceError(
-                    f"{out} holds a demo with another {name} ({was}). Give this one a folder of its own with --out, "
-                    "or delete that one.",
+                    f"{out} holds a demo with another {name} ({was}). Choose another folder with --out, or "
+                    "delete that one.",
                     code="DEMO_EXISTS",
                 )
         return Workspace.open(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise WorkspaceError(
-            f"{out} is there already and is no demo of ours; nothing in it was touched. Name a new folder with --out.",
+            f"{out} already exists and holds no demo; nothing in it was touched. Choose a new folder with --out.",
             code="FOLDER_TAKEN",
         )
     workspace = Workspace.open(out)
@@ -145,22 +145,22 @@ def claim_folder(out: Path, settings: DemoSettings) -> Workspace:
 
 
 def run_demo(workspace: Workspace, settings: DemoSettings, begin: Begin, *, immediate: bool = False) -> DemoResult:
-    """Walk the line; what an earlier call has done already is found again. A stop leaves everything to go on from.
+    """Run every stage, reusing what an earlier call has done. A stopped demo can be resumed.
 
-    The folder is whole in itself: its labels lie in it, also where others are kept in a shared database.
+    The folder is self-contained: its labels lie in it even where a shared database is configured.
     """
     os.environ.pop(URL_VARIABLE, None)  # for this process and its jobs
     project = workspace.project(NAME) if NAME in workspace else workspace.create(TITLE, name=NAME)
     stages = [stage for stage in STAGES if stage.key != "evaluate" or settings.evaluation is not None]
-    told = []
+    done = []
     for number, stage in enumerate(stages, start=1):
         progress = begin(stage, number, len(stages))
         started = time.monotonic()
         words = stage.work(Walk(workspace.project(project.name), settings, progress, immediate))
-        told.append(StageDone(stage, words, time.monotonic() - started))
+        done.append(StageDone(stage, words, time.monotonic() - started))
     ids = [artifact.id for artifact in project.artifacts("coreset")]
     exports = sorted(list_exports(project), key=lambda export: ids.index(export.manifest["coreset"]))
-    return DemoResult(workspace.project(project.name), tuple(exports), workspace.root / REPORT, tuple(told))
+    return DemoResult(workspace.project(project.name), tuple(exports), workspace.root / REPORT, tuple(done))
 
 
 # --- the stages ------------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def _import(walk: Walk) -> str:
     if not walk.project.has_pool():
         import_source(walk.project, ImportSettings(source=SourceSpec("demo").to_json()), walk.progress)
     project = walk.project.workspace.project(walk.project.name)
-    return f"{len(project.pool()):,} images to prune, {len(project.test_set()):,} kept for testing"
+    return f"{len(project.pool()):,} images to prune, {len(project.test_set()):,} for testing"
 
 
 def _draw(walk: Walk) -> str:
@@ -185,7 +185,7 @@ def _draw(walk: Walk) -> str:
     )
     if not labeling_progress(store).complete:
         take_reference(store, pool, progress=walk.progress)
-    return f"{len(drawing):,} images drawn at random, labeled from the reference labels"
+    return f"{len(drawing):,} images drawn at random and labeled from the reference labels"
 
 
 def _train(walk: Walk) -> str:
@@ -214,10 +214,10 @@ def _dynamics(walk: Walk) -> str:
 
 
 def _map(walk: Walk) -> str:
-    wanted = MapSettings(method=walk.settings.map_method, seed=walk.settings.seed)
-    if not any(dict(artifact.settings) == wanted.to_json() for artifact in walk.project.artifacts("map")):
-        submit = jobs.submit
-        _job(walk, "map", lambda: submit(walk.project, "map", wanted.to_json(), immediate=walk.immediate))
+    settings = MapSettings(method=walk.settings.map_method, seed=walk.settings.seed)
+    if not any(dict(artifact.settings) == settings.to_json() for artifact in walk.project.artifacts("map")):
+        immediate = walk.immediate
+        _job(walk, "map", lambda: jobs.submit(walk.project, "map", settings.to_json(), immediate=immediate))
     return f"{_artifact(walk, 'map').facts['n_placed']:,} images placed"
 
 
@@ -227,11 +227,8 @@ def _select(walk: Walk) -> str:
         request = CoresetRequest(method=method, seed=walk.settings.seed)
         runs += build_coresets(walk.project, request, walk.settings.ratios)
         walk.progress.report(number, len(walk.settings.methods), unit="methods")
-    return f"{len(runs)} coresets, from {_kept(runs, min):,} to {_kept(runs, max):,} images"
-
-
-def _kept(runs: list[CoresetRun], choose: Callable[[list[int]], int]) -> int:
-    return choose([int(run.artifact.facts["n_kept"]) for run in runs])
+    sizes = [int(run.artifact.facts["n_kept"]) for run in runs]
+    return f"{len(runs)} coresets of {min(sizes):,} to {max(sizes):,} images"
 
 
 def _export(walk: Walk) -> str:
@@ -239,21 +236,21 @@ def _export(walk: Walk) -> str:
     for number, run in enumerate(runs, start=1):
         export_coreset(walk.project, run, "csv")  # the same coreset gives the same files under the same names
         walk.progress.report(number, len(runs), unit="coresets")
-    return f"{len(runs)} CSV files, each with its all-rows twin and its manifest"
+    return f"{len(runs)} CSV files, each with a table of all images and a manifest"
 
 
 def _verify(walk: Walk) -> str:
-    found = verify(walk.project.folder, walk.progress)
-    if difference := first_difference(found):
+    checks = verify(walk.project.folder, walk.progress)
+    if difference := first_difference(checks):
         raise InvalidDataError(f"The demo does not verify: {difference}. Delete its folder and run it again.")
-    return f"{len(found)} of {len(found)} checks as the manifests say"
+    return f"{len(checks)} of {len(checks)} match their manifests"
 
 
 def _evaluate(walk: Walk) -> str:
     if walk.project.latest("evaluation") is None:
         settings = EvaluationSettings.from_json(walk.settings.evaluation or {})
         _job(walk, "evaluate", lambda: submit_evaluation(walk.project, settings, **_place(walk)))
-    return f"{len(EvaluationRun(_artifact(walk, 'evaluation')).trials()):,} trainings on coresets tested"
+    return f"{len(EvaluationRun(_artifact(walk, 'evaluation')).trials()):,} runs on coresets tested"
 
 
 def _report(walk: Walk) -> str:
@@ -266,10 +263,10 @@ def _report(walk: Walk) -> str:
 
 STAGES = (
     Stage("pool", "Import the bundled pool", _import),
-    Stage("label", "Draw 10% and take their reference labels", _draw),
-    Stage("train", "Train on the labels and the unlabeled rest", _train),
+    Stage("label", "Draw 10% and take its reference labels", _draw),
+    Stage("train", "Train on the labeled and the unlabeled images", _train),
     Stage("scores", "Train on the pseudo-labels and score every image", _dynamics),
-    Stage("map", "Map the look-alikes", _map),
+    Stage("map", "Map similar images", _map),
     Stage("select", "Select coresets", _select),
     Stage("evaluate", "Train on coresets and test", _evaluate),
     Stage("export", "Write the CSV files", _export),
@@ -283,14 +280,14 @@ def _place(walk: Walk) -> dict[str, Any]:
 
 
 def _artifact(walk: Walk, kind: str) -> Any:
-    found = walk.project.latest(kind)
-    if found is None:
-        raise WorkspaceError(f"The demo has no {kind} after the stage that makes it. Delete its folder, run it again.")
-    return found
+    artifact = walk.project.latest(kind)
+    if artifact is None:
+        raise WorkspaceError(f"The demo made no {kind} artifact. Delete its folder and run it again.")
+    return artifact
 
 
 def _job(walk: Walk, kind: str, submit: Callable[[], jobs.Job]) -> None:
-    """Follow the stage's job to its end: the one under way, the one that was interrupted, or a new one."""
+    """Follow the stage's job to its end: the running one, the interrupted one, or a new one."""
     job = next(iter(jobs.list_jobs(walk.project, kind)), None)
     if job is None or job.status().state == jobs.DONE:
         job = submit()

@@ -1,4 +1,4 @@
-"""Small pieces of HTML and SVG. Every text that comes in is escaped here and nowhere else."""
+"""Small pieces of HTML and SVG. All text is escaped here and nowhere else."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def heading(words: str) -> str:
 
 
 def in_short(sentences: Iterable[str]) -> str:
-    """What to know when nothing else is read."""
+    """The summary at the top of the page."""
     return f'<div class="short">{bullets(sentences)}</div>'
 
 
 def bullets(sentences: Iterable[str]) -> str:
-    return f'<ul class="reasons">{"".join(f"<li>{text(one, 600)}</li>" for one in sentences)}</ul>'
+    return f'<ul class="reasons">{"".join(f"<li>{text(sentence, 600)}</li>" for sentence in sentences)}</ul>'
 
 
 def settings(values: Mapping[str, str]) -> str:
@@ -99,10 +99,7 @@ def numbers(values: Mapping[str, str]) -> str:
 def table(
     header: Sequence[str], rows: Iterable[Sequence[Any]], *, strong: Collection[tuple[int, int]] = frozenset()
 ) -> str:
-    """Numbers (and texts that are numbers with a unit) to the right, by the header's trailing ``#``.
-
-    ``strong`` cells, by row and column, are bold.
-    """
+    """A column whose header ends in ``#`` is aligned right. ``strong`` cells, by row and column, are bold."""
     right = [name.endswith("#") for name in header]
     head = "".join(
         f"<th{' class=n' if n else ''}>{text(name.removesuffix('#'))}</th>"
@@ -152,7 +149,7 @@ def histogram(edges: np.ndarray, kept: np.ndarray, dropped: np.ndarray, title: s
                     f'<rect x="{number * step:.2f}" y="{base:.2f}" width="{step * 0.9:.2f}" height="{tall:.2f}" '
                     f'fill="{colour}"/>'
                 )
-    low, high = (_tick(one, edges) for one in (edges[0], edges[-1]))
+    low, high = (_tick(edge, edges) for edge in (edges[0], edges[-1]))
     axis = (
         f'<text x="0" y="{HEIGHT + 14}" font-size="10" fill="#5d6b6c">{low}</text>'
         f'<text x="{WIDTH}" y="{HEIGHT + 14}" font-size="10" fill="#5d6b6c" text-anchor="end">{high}</text>'
@@ -164,7 +161,7 @@ def histogram(edges: np.ndarray, kept: np.ndarray, dropped: np.ndarray, title: s
 
 
 def _tick(value: float, edges: np.ndarray) -> str:
-    """A number as exact as its axis is wide.
+    """A number as exact as the width of its axis allows.
 
     >>> _tick(5.55e-08, np.array([5.55e-08, 0.2]))
     '0'
@@ -192,7 +189,7 @@ def scatter(points: np.ndarray, groups: Sequence[tuple[str, str, np.ndarray]], t
 
 
 def balance(names: Sequence[str], before: Sequence[int], after: Sequence[int]) -> str:
-    """For each class how many images there were and how many are kept, as bars."""
+    """Images per class before and after pruning, as bars."""
     top, tall = max([*before, 1]), 18
     rows = []
     for number, (name, was, now) in enumerate(zip(names, before, after, strict=True)):
@@ -209,7 +206,7 @@ def balance(names: Sequence[str], before: Sequence[int], after: Sequence[int]) -
 
 
 def page(title: str, *parts: str) -> str:
-    """A whole document that asks for nothing from anywhere."""
+    """A whole document that loads nothing from anywhere."""
     guard = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

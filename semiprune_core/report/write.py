@@ -1,4 +1,4 @@
-"""What the report says, section by section. A step that was not done is said to be missing, not left out."""
+"""The report's text, section by section. A step that was not done is named as missing, not left out."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from semiprune_core.trust.quality_report import Report
 from semiprune_core.trust.review import latest_score, ranks
 
 N_CORESETS = 5
-"""So many coresets are all shown with pictures; of more, the latest of each method."""
+"""Up to this many coresets are all shown with pictures; of more, the latest of each method."""
 N_LISTED = 30
 N_POINTS = 3000
 N_STEPS = 5
@@ -49,18 +49,18 @@ RAMP = ("#440154", "#3b528b", "#21918c", "#5ec962", "#d9c514")
 N_PICTURES = 24
 N_CLASSES = 40
 COMPUTING = {
-    "ssl": "training on labels and the unlabeled rest",
+    "ssl": "semi-supervised training",
     "dynamics": "training on the pseudo-labels",
     "map": "maps",
-    "search": "searching the knobs",
-    "evaluate": "evaluating",
+    "search": "search",
+    "evaluate": "evaluation",
 }
-VERDICTS = {"green": "They can be pruned with.", "amber": "Prune with care, for the reasons given below."}
-TRUTHS = {"reference": "their reference labels", "human": "people's labels", "pseudo": "pseudo-labels"}
+VERDICTS = {"green": "They are good enough to prune with.", "amber": "Prune with care; the reasons are below."}
+TRUTHS = {"reference": "reference labels", "human": "human labels", "pseudo": "pseudo-labels"}
 
 
 def write_report(project: Project, progress: Progress | None = None) -> Path:
-    """Write the report into the project's exports, under a name that ends in its content's hash."""
+    """Write the report to the project's exports, under a name that ends in its content hash."""
     data = build_report(project, progress).encode("utf-8")
     name = f"report-{project.name}-{hashlib.sha256(data).hexdigest()[:12]}.html"
     with files.named_disk_errors(project.exports_folder):
@@ -74,7 +74,7 @@ def build_report(project: Project, progress: Progress | None = None) -> str:
     pool = project.pool()
     artifact = project.latest("pseudo")
     pseudo = PseudoRun(artifact) if artifact is not None else None
-    runs = [CoresetRun(one) for one in project.artifacts("coreset")]
+    runs = [CoresetRun(coreset) for coreset in project.artifacts("coreset")]
     current = [run for run in runs if run.artifact.inputs["pool"] == pool.hash][-N_LISTED:]
     contents = []
     for number, run in enumerate(current, start=1):
@@ -82,12 +82,12 @@ def build_report(project: Project, progress: Progress | None = None) -> str:
         if progress is not None:
             progress.report(number, len(current), unit="coresets")
     judged = _judged(project, pool, pseudo)
-    last = max(one.manifest["created"] for one in project.artifacts())
+    last = max(artifact.manifest["created"] for artifact in project.artifacts())
     return draw.page(
         f"{project.title}: from pool to coreset",
         f"<header><h1>{draw.text(project.title)}</h1>",
         draw.paragraph(
-            f"From pool to coreset with SemiPrune Studio. State of {last[:16].replace('T', ' ')} UTC.", faint=True
+            f"From pool to coreset with SemiPrune Studio. As of {last[:16].replace('T', ' ')} UTC.", faint=True
         ),
         draw.in_short(_in_short(project, pool, pseudo, judged, contents)),
         "</header>",
@@ -104,12 +104,12 @@ def build_report(project: Project, progress: Progress | None = None) -> str:
 
 
 def _judged(project: Project, pool: Pool, pseudo: PseudoRun | None) -> tuple[Report, Trust] | None:
-    """What is known about the newest pseudo-labels, and whether to prune with them."""
+    """The quality of the newest pseudo-labels, and whether to prune with them."""
     if pseudo is None:
         return None
-    found = quality_report.report(pool, pseudo, store=open_store(project) if has_store(project) else None)
-    others = [PseudoRun(one) for one in project.artifacts("pseudo") if one.id != pseudo.artifact.id]
-    return found, judge(found, stability_of(project, pseudo, others))
+    quality = quality_report.report(pool, pseudo, store=open_store(project) if has_store(project) else None)
+    others = [PseudoRun(other) for other in project.artifacts("pseudo") if other.id != pseudo.artifact.id]
+    return quality, judge(quality, stability_of(project, pseudo, others))
 
 
 def _in_short(
@@ -119,49 +119,51 @@ def _in_short(
     judged: tuple[Report, Trust] | None,
     contents: list[Content],
 ) -> list[str]:
-    """The story in a sentence for each step that was done."""
-    said = [f"The pool has {len(pool):,} images."]
+    """The story, one sentence for each step that was done."""
+    sentences = [f"The pool has {len(pool):,} images."]
     if pseudo is not None:
         n_human = int(pseudo.artifact.facts["n_human"])
-        said[0] = f"People labeled {n_human:,} of {len(pool):,} images ({n_human / max(1, len(pool)):.1%})."
+        sentences[0] = f"People labeled {n_human:,} of {len(pool):,} images ({n_human / max(1, len(pool)):.1%})."
     if judged is not None:
-        held, verdict = judged[0].held_out, judged[1].verdict
-        right = f"{held.accuracy.value:.0%} of the other labels are right as far as measured. " if held else ""
-        said.append(f"{right}{verdict}" if judged[1].level == "red" else right + VERDICTS[judged[1].level])
+        held_out, trust = judged[0].held_out, judged[1]
+        accuracy = (
+            f"Held-out labels put the pseudo-labels at {held_out.accuracy.value:.0%} accuracy. " if held_out else ""
+        )
+        sentences.append(accuracy + (trust.verdict if trust.level == "red" else VERDICTS[trust.level]))
     if contents:
-        kept = [len(content.kept_idx) for content in contents]
-        sizes = f"{kept[0]:,}" if len(kept) == 1 else f"{min(kept):,} to {max(kept):,}"
-        said.append(f"{len(kept):,} coreset{'s' if len(kept) > 1 else ''} of {sizes} images.")
+        sizes = [len(content.kept_idx) for content in contents]
+        images = f"{sizes[0]:,}" if len(sizes) == 1 else f"{min(sizes):,} to {max(sizes):,}"
+        sentences.append(f"{len(sizes):,} coreset{'s' if len(sizes) > 1 else ''} of {images} images.")
     view = _evaluated(project)
     if view is not None and view.cells:
-        said.append(" ".join([view.sentence(), *_evaluated_before(project, pool)]))
-    return said
+        sentences.append(" ".join([view.sentence(), *_evaluated_before(project, pool)]))
+    return sentences
 
 
 def _pool(project: Project, pool: Pool) -> str:
-    found = pool_summary(project.everything())
-    large = found.sizes[0] if found.sizes else None
+    summary = pool_summary(project.everything())
     values = {
-        "images": f"{found.n_pool:,}",
-        "kept for testing": f"{found.n_test:,}",
-        "duplicates": f"{found.n_duplicates:,}",
-        "could not be used": f"{found.n_problems:,}",
-        "of originals": f"{found.file_bytes / 1e6:,.1f} MB",
+        "images": f"{summary.n_pool:,}",
+        "for testing": f"{summary.n_test:,}",
+        "duplicates": f"{summary.n_duplicates:,}",
+        "problems": f"{summary.n_problems:,}",
+        "original files": f"{summary.file_bytes / 1e6:,.1f} MB",
     }
-    if large:
-        values["most frequent size"] = f"{large[0]} x {large[1]}"
+    if summary.sizes:
+        width, height = summary.sizes[0][:2]
+        values["most common size"] = f"{width} x {height}"
     some = np.unique(np.linspace(0, len(pool) - 1, N_PICTURES).astype(int))
     return draw.section("The pool", draw.numbers(values), _gallery(pool, some))
 
 
 def _gallery(pool: Pool, positions: IntArray) -> str:
-    return draw.pictures((pool.thumb(int(one)), pool.path(int(one))) for one in positions[:N_PICTURES])
+    return draw.pictures((pool.thumb(position), pool.path(position)) for position in positions[:N_PICTURES].tolist())
 
 
 def _labeling(project: Project) -> str:
     title = "Labeling"
     if not has_store(project):
-        return draw.section(title, draw.paragraph("Nobody has labeled in this project yet."))
+        return draw.section(title, draw.paragraph("No image has been labeled yet."))
     store = open_store(project)
     done, agreed = progress(store), agreement(store)
     seconds = _labeling_seconds(project)
@@ -169,14 +171,14 @@ def _labeling(project: Project) -> str:
         "drawn": f"{done.n_drawn:,}",
         "labeled": f"{done.labeled:,}",
         "skipped": f"{done.skipped:,}",
-        "time measured": f"{seconds / 60:,.1f} min" if seconds else "not measured",
+        "measured time": f"{seconds / 60:,.1f} min" if seconds else "not measured",
     }
     if agreed.raw is not None:
         values["agreement"] = f"{agreed.raw:.1%}"
     words = (
-        f"{agreed.n_images:,} images have answers of two or more people ({agreed.kind} kappa {agreed.kappa:.2f})."
+        f"{agreed.n_images:,} images were labeled by two or more people ({agreed.kind} kappa {agreed.kappa:.2f})."
         if agreed.kappa is not None
-        else "No image was labeled by two people, so their agreement is not known."
+        else "No image was labeled by two people, so their agreement is unknown."
     )
     rows = list(done.per_class.items())[:N_CLASSES]
     return draw.section(
@@ -188,7 +190,7 @@ def _labeling(project: Project) -> str:
 
 
 def _labeling_seconds(project: Project) -> float:
-    """Time spent on labels as the browser measured it; a longer break counts as LONGEST_GAP_S."""
+    """Time spent labeling, as the browser measured it; a longer break counts as LONGEST_GAP_S."""
     if not has_store(project):
         return 0.0
     leads = [row["lead_time_ms"] for row in open_store(project).events()]
@@ -200,24 +202,24 @@ def _quality(pseudo: PseudoRun | None, judged: tuple[Report, Trust] | None) -> s
     if pseudo is None or judged is None:
         return draw.section(title, draw.paragraph("No model has been trained yet."))
     facts, quality = pseudo.artifact.facts, pseudo.quality()
-    values = {"by the model": f"{facts['n_images'] - facts['n_human']:,}", "by people": f"{facts['n_human']:,}"}
+    values = {"from the model": f"{facts['n_images'] - facts['n_human']:,}", "from people": f"{facts['n_human']:,}"}
     report, trust = judged
     if report.reference is not None:
-        values["against reference labels"] = f"{report.reference.accuracy:.1%}"
+        values["reference accuracy"] = f"{report.reference.accuracy:.1%}"
     reasons = draw.bullets(f"{reason.level}: {reason.sentence}" for reason in trust.reasons)
-    verdict = [draw.heading("May one prune with them?"), draw.paragraph(trust.verdict), reasons]
+    verdict = [draw.heading("Good enough to prune with?"), draw.paragraph(trust.verdict), reasons]
     if not quality:
-        words = draw.paragraph("No labels were held out, so their accuracy is not known.")
+        words = draw.paragraph("No labels were held out, so their accuracy is unknown.")
         return draw.section(title, draw.numbers(values), words, *verdict)
     share = quality["accuracy"]
     interval = f"{100 * share['low']:.0f} to {share['high']:.0%}"
     values = {"accuracy": f"{share['value']:.1%}", "95% interval": interval, **values}
     rows = [
-        (name, f"{one['value']:.1%}", _interval(one), f"{one['n']:,}") if one else (name, "too few", "", "")
-        for name, one in zip(pseudo.class_names, quality["per_class"], strict=False)
+        (name, f"{right['value']:.1%}", _interval(right), f"{right['n']:,}") if right else (name, "too few", "", "")
+        for name, right in zip(pseudo.class_names, quality["per_class"], strict=False)
     ]
     words = f"Measured on {quality['measured_on']}"
-    header = ["class", "accuracy#", "95% interval#", "measured on#"]
+    header = ["class", "accuracy#", "95% interval#", "labels#"]
     table = draw.table(header, rows[:N_CLASSES])
     return draw.section(title, draw.numbers(values), draw.paragraph(words), *verdict, draw.heading("By class"), table)
 
@@ -229,32 +231,33 @@ def _interval(share: dict[str, Any]) -> str:
 def _map(project: Project, pool: Pool, pseudo: PseudoRun | None) -> str:
     """The newest map, a random part of it, coloured by class or, with many classes, by AUM."""
     title = "Map"
-    found = next(iter(maps_of(project)), None)
-    if found is None:
+    newest = next(iter(maps_of(project)), None)
+    if newest is None:
         return draw.section(title, draw.paragraph("No map has been made yet."))
-    points = np.asarray(found.points(), dtype=np.float64)
+    points = np.asarray(newest.points(), dtype=np.float64)
     placed = np.flatnonzero(np.isfinite(points).all(1))
     some = np.sort(np.random.default_rng(0).permutation(placed)[:N_POINTS])
     groups, coloured = _coloured(project, pseudo, some, len(points))
-    words = f"{found.title}. Images that look alike to the model lie close together; coloured by {coloured}."
+    words = f"{newest.title}. Images that look alike to the model lie close together{coloured}."
     if len(some) < len(placed):
         words += f" {len(some):,} of {len(placed):,} images, drawn at random."
-    return draw.section(title, draw.paragraph(words), draw.scatter(points[some], groups, found.title))
+    return draw.section(title, draw.paragraph(words), draw.scatter(points[some], groups, newest.title))
 
 
 def _coloured(
     project: Project, pseudo: PseudoRun | None, some: IntArray, n: int
 ) -> tuple[list[tuple[str, str, np.ndarray]], str]:
+    """Groups of points by name and colour, and what the colours mean."""
     if pseudo is not None and len(pseudo.class_names) <= len(PALETTE) and pseudo.artifact.facts["n_images"] >= n:
         labels = pseudo.labels().labels[some]
         names = enumerate(zip(pseudo.class_names, PALETTE))
-        return [(name, colour, labels == code) for code, (name, colour) in names], "label"
+        return [(name, colour, labels == code) for code, (name, colour) in names], "; coloured by label"
     aum = latest_score(project, "aum", n)
     if aum is None:
-        return [("images", NEUTRAL, np.ones(len(some), dtype=bool))], "nothing"
+        return [("images", NEUTRAL, np.ones(len(some), dtype=bool))], ""
     step = np.minimum((ranks(aum)[some] * N_STEPS).astype(int), N_STEPS - 1)
     ends = ("hardest fifth", "", "middle fifth", "", "easiest fifth")
-    return [(ends[one] or "·", RAMP[one], step == one) for one in range(N_STEPS)], "AUM"
+    return [(ends[at] or "·", RAMP[at], step == at) for at in range(N_STEPS)], "; coloured by AUM"
 
 
 def _scores(contents: list[Content]) -> str:
@@ -267,10 +270,11 @@ def _scores(contents: list[Content]) -> str:
     for name, values in content.scores.columns.items():
         edges, place = bin_values(values)
         kept, dropped = (np.bincount(place[part], minlength=len(edges) - 1) for part in (mask, ~mask))
-        said = f"{SCORES.title(name)} (higher is {SCORES.facts(name)['higher_is']})" if name in SCORES else name
-        charts.append(draw.histogram(edges, kept, dropped, said))
-    kept_by = content.run.artifact.id
-    words = f"How hard every image was for the model. In colour what {kept_by} keeps, in grey what it drops."
+        heading = f"{SCORES.title(name)} (higher is {SCORES.facts(name)['higher_is']})" if name in SCORES else name
+        charts.append(draw.histogram(edges, kept, dropped, heading))
+    words = (
+        f"How hard each image was for the model. {content.run.artifact.id} keeps the coloured part and drops the grey."
+    )
     return draw.section(title, draw.paragraph(words), f'<div class="charts">{"".join(charts)}</div>')
 
 
@@ -290,7 +294,7 @@ def _coresets(contents: list[Content], runs: list[CoresetRun]) -> str:
         for content in contents
     ]
     parts = [
-        draw.table(["coreset", "method", "pruned#", "kept#", "human labels#", "classes that vanished"], rows),
+        draw.table(["coreset", "method", "pruned#", "kept#", "human labels#", "lost classes"], rows),
         *(draw.paragraph(words) for words in _nestings(runs)),
     ]
     for content in _pictured(contents):
@@ -303,9 +307,9 @@ def _coresets(contents: list[Content], runs: list[CoresetRun]) -> str:
             draw.heading(
                 f"{content.run.artifact.id}: {_method(content.coreset.method)} at {content.coreset.pruning_ratio:g}"
             ),
-            draw.paragraph("Kept, the first chosen first", faint=True),
+            draw.paragraph("Kept, in the order chosen", faint=True),
             _gallery(content.pool, order),
-            draw.paragraph("Dropped, some at random", faint=True),
+            draw.paragraph("Dropped, a random sample", faint=True),
             _gallery(content.pool, some),
             draw.balance(content.class_names[:N_CLASSES], before[:N_CLASSES].tolist(), after[:N_CLASSES].tolist()),
         ]
@@ -316,12 +320,12 @@ def _coresets(contents: list[Content], runs: list[CoresetRun]) -> str:
 
 def _nestings(runs: list[CoresetRun]) -> list[str]:
     """For each method with several coresets, whether they are nested."""
-    found = []
+    sentences = []
     for method in dict.fromkeys(str(run.artifact.settings["method"]) for run in runs):
         same = [run for run in runs if run.artifact.settings["method"] == method]
         if len(same) > 1:
-            found.append(f"{_method(method)}. {nesting(same)}")
-    return found
+            sentences.append(f"{_method(method)}. {nesting(same)}")
+    return sentences
 
 
 def _pictured(contents: list[Content]) -> list[Content]:
@@ -343,18 +347,18 @@ def _evaluated(project: Project) -> EvaluationView | None:
 
 
 def _evaluated_before(project: Project, pool: Pool) -> list[str]:
-    """Where the newest evaluation is about an earlier state, a sentence that says so."""
+    """A sentence where the newest evaluation is out of date."""
     artifact = project.latest("evaluation")
-    said = "" if artifact is None else evaluated_before(project, artifact, pool)
-    return [said] if said else []
+    sentence = "" if artifact is None else evaluated_before(project, artifact, pool)
+    return [sentence] if sentence else []
 
 
 def _evaluation(project: Project, pool: Pool) -> str:
     artifact, view = project.latest("evaluation"), _evaluated(project)
     if artifact is None or view is None:
-        return draw.section("Evaluation", draw.paragraph("No coreset has been trained on and tested yet."))
+        return draw.section("Evaluation", draw.paragraph("No coreset has been evaluated yet."))
     if not view.cells:
-        return draw.section("Evaluation", draw.paragraph("No training on a coreset has ended yet."))
+        return draw.section("Evaluation", draw.paragraph("No run of the evaluation has finished yet."))
     rows, strong = [], set()
     for at, method in enumerate(view.methods):
         cells = [view.cell(method, ratio) for ratio in view.ratios]
@@ -362,11 +366,11 @@ def _evaluation(project: Project, pool: Pool) -> str:
         strong |= {(at, column) for column, r in enumerate(view.ratios, 1) if view.marks(r).get(method) == "best"}
     n_seeds = EvaluationRun(artifact).trials()["seed"].nunique()
     seeds = "one seed" if n_seeds == 1 else f"{n_seeds} seeds"
-    words = [f"Test accuracy, mean and standard deviation over {seeds}; the best of each ratio is bold."]
+    words = [f"Test accuracy, mean and standard deviation over {seeds}; the best at each ratio is bold."]
     words += [RANKED_BY] if view.has_uneven_seeds else []
     if view.full is not None:
         words.append(f"All images: {_spread(view.full)}.")
-    words.append(f"Coresets were trained on with {TRUTHS.get(str(artifact.facts.get('truth')), 'the labels at hand')}.")
+    words.append(f"Coresets were trained with {TRUTHS.get(str(artifact.facts.get('truth')), 'the labels at hand')}.")
     return draw.section(
         "Evaluation",
         *map(draw.paragraph, _evaluated_before(project, pool)),
@@ -382,7 +386,7 @@ def _spread(cell: Cell) -> str:
 
 
 def _cost(project: Project, contents: list[Content]) -> str:
-    """The receipt: what was measured, and what the coreset leaves to do."""
+    """The receipt: what was measured, and what the coreset saves."""
     spent = {kind: _job_minutes(project, kind) for kind in COMPUTING}
     seconds, pool = _labeling_seconds(project), project.pool()
     each = ", ".join(f"{COMPUTING[kind]} {minutes:,.1f}" for kind, minutes in spent.items() if minutes)
@@ -394,9 +398,9 @@ def _cost(project: Project, contents: list[Content]) -> str:
         content = contents[-1]
         n_labels = int(content.labels.human_mask.sum())
         rows += [
-            ("Images of the pool nobody had to label", f"{len(pool) - n_labels:,} of {len(pool):,}"),
+            ("Images that nobody had to label", f"{len(pool) - n_labels:,} of {len(pool):,}"),
             (
-                f"Training on {content.run.artifact.id} instead of the pool, at equal epochs",
+                f"Training on {content.run.artifact.id} instead of the pool, for as many epochs",
                 f"{1 - len(content.kept_idx) / max(1, len(pool)):.0%} less time per epoch",
             ),
         ]
@@ -404,21 +408,21 @@ def _cost(project: Project, contents: list[Content]) -> str:
         runs = project.artifacts("trajectory")
         if runs and spent["dynamics"]:
             whole = spent["dynamics"] / len(runs)
-            words = f"A training such as the measured one on {content.run.artifact.id}, estimated"
+            words = f"Training on {content.run.artifact.id} like the measured run, estimated"
             rows.append((words, f"{whole * kept:,.1f} instead of {whole:,.1f} min"))
-    return draw.section("Cost receipt", draw.table(["what", "how much#"], rows))
+    return draw.section("Cost receipt", draw.table(["item", "amount#"], rows))
 
 
 def _job_minutes(project: Project, kind: str) -> float:
-    """How long the finished jobs of a kind have worked, all attempts together."""
+    """How long the jobs of a kind that are over have worked, all attempts together."""
     over = [job for job in jobs.list_jobs(project, kind) if job.status().is_over]
     return sum(max(trained_seconds(job), job.status().seconds or 0) for job in over) / 60
 
 
 def _settings(project: Project, runs: list[CoresetRun]) -> str:
     parts = []
-    chosen = [one for kind in ("pseudo", "scores") if (one := project.latest(kind)) is not None]
-    for artifact in [*chosen, *(run.artifact for run in runs)]:
+    newest = [artifact for kind in ("pseudo", "scores") if (artifact := project.latest(kind)) is not None]
+    for artifact in [*newest, *(run.artifact for run in runs)]:
         seed = artifact.manifest["seed"]
         parts += [
             draw.heading(artifact.id if seed is None else f"{artifact.id}, seed {seed}"),
@@ -430,7 +434,7 @@ def _settings(project: Project, runs: list[CoresetRun]) -> str:
 
 
 def _flat(settings: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
-    """Settings with the names of those inside others put together, as ``outer.inner``."""
+    """Nested settings as ``outer.inner``."""
     for name, value in sorted(settings.items()):
         if isinstance(value, Mapping):
             yield from _flat(value, f"{within}{name}.")

@@ -49,7 +49,7 @@ def test_a_taken_name_is_refused_and_the_first_stays(capsys, class_folder, works
 
 def test_verify_proves_a_project_and_names_the_first_difference(capsys, class_folder, workspace):
     run(capsys, "new", "Pets", "--from", str(class_folder), "--workers", "1")
-    assert run(capsys, "verify", "pets")[:2] == (0, "Verified: 1 of 1 as their manifests say.\n")
+    assert run(capsys, "verify", "pets")[:2] == (0, "Verified: 1 of 1 match their manifests.\n")
     artifact = workspace.project("pets").artifacts()[0]
     data = bytearray(artifact.path("thumbs.bin").read_bytes())
     data[100] ^= 1

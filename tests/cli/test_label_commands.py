@@ -93,7 +93,7 @@ def test_unknown_paths_and_classes_are_listed(run, project, tmp_path):
     [
         (("import", "{name}"), "needs a file"),
         (("import", "{name}", "nothing.csv"), "cannot be read"),
-        (("export", "{name}", "no/such/folder/x.csv"), "no folder"),
+        (("export", "{name}", "no/such/folder/x.csv"), "folder does not exist"),
         (("reference", "{name}", "x.csv"), "takes no file"),
         (("reference", "{name}"), "No images were drawn yet"),
         (("reference", "nobody"), "There is no project"),

@@ -234,22 +234,22 @@ def test_a_pool_size_study_is_told_as_the_page_tells_it(scored, capsys, run, sho
 @pytest.mark.parametrize(
     "words, message",
     [
-        (("--budgets", "0.1"), "--budgets belongs to --study label-budget"),
-        (("--ssl-preset", "quick"), "--ssl-preset belongs to --study label-budget"),
+        (("--budgets", "0.1"), "--budgets only works with --study label-budget"),
+        (("--ssl-preset", "quick"), "--ssl-preset only works with --study label-budget"),
         (("--study", "label-budget", "--no-full-data"), "trains on the whole pool too"),
         (("--study", "label-budget", "--order", "as_given"), "budget by budget"),
         (("--study", "label-budget", "--budgets", "0.1,1.5"), "budget must be"),
         (("--study", "label-budget", "--budgets", ","), "budgets must be one or more"),
         (("--study", "label-budget", "--methods", "random"), "methods must be one or more"),
         (("--study", "label-budget", "--truth", "pseudo"), "truth must be one of"),
-        (("--study", "label-budget", "--sizes", "0.5"), "--sizes belongs to --study pool-size"),
-        (("--study", "pool-size", "--budgets", "0.5"), "--budgets belongs to --study label-budget"),
+        (("--study", "label-budget", "--sizes", "0.5"), "--sizes only works with --study pool-size"),
+        (("--study", "pool-size", "--budgets", "0.5"), "--budgets only works with --study label-budget"),
         (("--study", "pool-size", "--sizes", "0,1"), "size must be"),
         (("--study", "pool-size", "--labeled", "0"), "labeled must be"),
         (("--study", "pool-size", "--order", "as_given"), "size by size"),
-        (("--study", "pool-size", "--evidence", "encoder=pixels"), "leave --evidence out"),
+        (("--study", "pool-size", "--evidence", "encoder=pixels"), "Leave out --evidence"),
         (("--study", "pool-size", "--ratios", "0.99"), "choose smaller ratios, or larger parts"),
-        (("--methods", ""), "--methods names none"),
+        (("--methods", ""), "--methods is empty"),
     ],
 )
 def test_words_that_do_not_fit_the_study_are_refused(run, scored, words, message):

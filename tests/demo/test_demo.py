@@ -89,8 +89,8 @@ def test_a_stop_keeps_what_is_done_and_the_next_call_goes_on(tmp_path, monkeypat
     monkeypatch.setattr(demo, "STAGES", stages)
     result, _ = walk(tmp_path / "out")
     assert [done.words for done in result.stages] == [
-        f"{N_POOL:,} images to prune, {N_TEST:,} kept for testing",
-        f"{N_LABELED} images drawn at random, labeled from the reference labels",
+        f"{N_POOL:,} images to prune, {N_TEST:,} for testing",
+        f"{N_LABELED} images drawn at random and labeled from the reference labels",
     ]
 
 

@@ -156,7 +156,7 @@ def test_a_changed_artifact_is_refused_even_if_the_archive_agrees(project, tmp_p
     change.bad = json.dumps({**own, "settings": {**own["settings"], "gamma": 0.5}}).encode()
     bad = repacked(tmp_path / "bad.zip", change)
     shutil.rmtree(project.artifact("scores-0001").folder)
-    with pytest.raises(InvalidDataError, match="scores-0001 of the finished demo cannot be proven"):
+    with pytest.raises(InvalidDataError, match="scores-0001 of the finished demo cannot be verified"):
         finished_demo.unpack(project, Collected(), bad)
     assert project.latest("scores") is None and not list(project.artifacts_folder.glob(".*"))
 

@@ -63,7 +63,7 @@ def test_it_tells_the_whole_story(project):
     assert "coreset-0001: Semi-AUM" in seen.text and "coreset-0002: Semi-AUM" in seen.text
     assert [tag for tag, _ in seen.tags].count("svg") >= 6
     assert 24 * 3 <= [tag for tag, _ in seen.tags].count("img") <= 24 * 5
-    assert "Nobody has labeled in this project yet." in seen.text
+    assert "No image has been labeled yet." in seen.text
 
 
 def test_the_same_project_gives_the_same_file(project):
@@ -83,7 +83,7 @@ def test_quality_comes_with_its_intervals(project, monkeypatch):
 def test_the_story_comes_first_and_the_verdict_with_its_reasons(project):
     seen = Seen(build_report(project))
     assert seen.text.index("coresets of 12 to 30 images.") < seen.text.index("The pool")
-    assert "May one prune with them?" in seen.words
+    assert "Good enough to prune with?" in seen.words
     assert "Random selection is safer here" in seen.text  # no label was held out, so nothing is known
 
 
@@ -178,7 +178,7 @@ def test_the_evaluation_is_a_table_with_the_best_in_bold(project):
     assert '<figure class="plot"><svg viewBox' in page and page.count("10.0 points below random") == 2  # and in short
     assert "<b>86.0% ± 1.4</b>" in page and "<b>70.0%</b>" in page  # the best at 50% and at 90%
     assert "81.0% ± 1.4" in page and "<b>81.0%" not in page
-    assert "All images: 91.0% ± 1.4." in page and "their reference labels" in page
+    assert "All images: 91.0% ± 1.4." in page and "trained with reference labels." in page
     assert "At 90% pruning Semi-AUM+Cutoff keeps 66% of full accuracy, 10.0 points below random, from one seed" in page
 
 
@@ -191,7 +191,7 @@ def test_an_evaluation_of_earlier_scores_is_said_to_be_one(project, tmp_path):
 
 def test_an_evaluation_of_nothing_but_the_full_data_is_no_error(project):
     add_evaluation(project, TRIALS[:2])
-    assert "No training on a coreset has ended yet." in build_report(project)
+    assert "No run of the evaluation has finished yet." in build_report(project)
 
 
 def test_every_method_is_listed_and_pictured(project):
