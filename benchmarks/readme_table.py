@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from comparisons import found_in, said_of, title_of
+from comparisons import record_of, tables_in, title_of
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).with_name("results")
@@ -30,11 +30,11 @@ ALGORITHMS = {
     "freematch": "FreeMatch",
 }
 
-Found = dict[str, Any]
+Result = dict[str, Any]
 
 
 class Row(NamedTuple):
-    """One line of the table: what was measured, ours, what it is compared with, how often and how far apart."""
+    """One row of the table: what was measured, our value, what it is compared with, rounds and spread."""
 
     what: str
     ours: str
@@ -46,122 +46,126 @@ MAIN = {"random": "Random", "semi_aum_cutoff": "Semi-AUM+Cutoff", "semi_dual_bet
 """The methods of a comparison that the README shows; the others are in docs/results.md."""
 
 
-def ends(values: Found, unit: str = "") -> str:
-    """How often something was measured, and the smallest and largest value."""
+def ends(values: Result, unit: str = "") -> str:
+    """Number of rounds, smallest and largest value."""
     return f"n = {values['n']}, {rounded(values['min'])} to {rounded(values['max'])}{unit}"
 
 
-def count(number: int, one: str) -> str:
-    return f"{number} {one}" if number == 1 else f"{number} {one}s"
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def rounded(value: float) -> str:
-    """Two or three digits, as many as are known."""
+    """Two or three digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def importing(found: Found) -> Iterator[Row]:
-    said = found["details"]
+def importing(result: Result) -> Iterator[Row]:
+    details = result["details"]
     yield Row(
-        f"Import of {said['n_images']:,} images: decode, hash, thumbnail, training copy",
-        f"{found['images_per_s']:,.0f} images/s",
-        f"{found['baseline_images_per_s']:,.0f} images/s, a bare Pillow loop that only decodes and resizes",
-        ends(said["ours"], " images/s"),
+        f"Import of {details['n_images']:,} images: decode, hash, thumbnail, training copy",
+        f"{result['images_per_s']:,.0f} images/s",
+        f"{result['baseline_images_per_s']:,.0f} images/s, a bare Pillow loop that only decodes and resizes",
+        ends(details["ours"], " images/s"),
     )
     yield Row(
-        f"Opening a pool's table of {said['n_rows']:,} rows",
-        f"{found['table_1300k_open_s']:.2f} s, {found['table_1300k_mb']:,.0f} MB",
+        f"Opening a pool table of {details['n_rows']:,} rows",
+        f"{result['table_1300k_open_s']:.2f} s, {result['table_1300k_mb']:,.0f} MB",
         "",
-        ends(said["table_open_s"], " s"),
+        ends(details["table_open_s"], " s"),
     )
 
 
-def labeling(found: Found) -> Iterator[Row]:
+def labeling(result: Result) -> Iterator[Row]:
     yield Row(
-        "From key press to the next image on the label page, median and 95th percentile",
-        f"{found['p50_ms']:.0f} ms, {found['p95_ms']:.0f} ms",
-        f"{found['button_p50_ms']:.0f} ms, the same page with ordinary buttons",
-        f"{found['sent']} labels sent, {found['saved']} saved, {found['wrong_image']} on a wrong image",
+        "Label page: from key press to next image, median and 95th percentile",
+        f"{result['p50_ms']:.0f} ms, {result['p95_ms']:.0f} ms",
+        f"{result['button_p50_ms']:.0f} ms, the same page with ordinary buttons",
+        f"{result['sent']} labels sent, {result['saved']} saved, {result['wrong_image']} on a wrong image",
     )
 
 
-def fixmatch(found: Found) -> Iterator[Row]:
+def fixmatch(result: Result) -> Iterator[Row]:
     for net, title in (("compact", "compact network"), ("wrn_28_2", "WideResNet-28-2")):
-        if f"{net}_ratio" in found:
-            low, high = found[f"{net}_ours_spread"]
+        if f"{net}_ratio" in result:
+            low, high = result[f"{net}_ours_spread"]
             yield Row(
                 f"FixMatch training on the CPU, {title}",
-                f"{found[f'{net}_ours_images_per_s']:,.0f} images/s",
-                f"{found[f'{net}_usual_images_per_s']:,.0f} images/s, augmented by Pillow in two workers",
-                f"n = {found['details']['rounds']}, {low:,.0f} to {high:,.0f} images/s",
+                f"{result[f'{net}_ours_images_per_s']:,.0f} images/s",
+                f"{result[f'{net}_usual_images_per_s']:,.0f} images/s, augmented by Pillow in two workers",
+                f"n = {result['details']['rounds']}, {low:,.0f} to {high:,.0f} images/s",
             )
 
 
-def ssl_quality(found: Found) -> Iterator[Row]:
-    known = [name for name in ALGORITHMS if isinstance(found.get(name), dict)]
-    base = found.get("supervised")
-    preset = " ".join([found["preset"], *(f"with {name} {value}" for name, value in found["settings"].items())])
-    for name in known:
-        mine, runs = found[name], found["runs"][name]
-        gain = f"{mine['gain_points']:+.1f} points to supervised only" if base and name != "supervised" else ""
+def ssl_quality(result: Result) -> Iterator[Row]:
+    measured = [name for name in ALGORITHMS if isinstance(result.get(name), dict)]
+    base = result.get("supervised")
+    preset = " ".join([result["preset"], *(f"with {name} {value}" for name, value in result["settings"].items())])
+    for name in measured:
+        mine, runs = result[name], result["runs"][name]
+        gain = _above(mine["gain_points"]) if base and name != "supervised" else ""
         spread = f" ± {100 * mine['std']:.1f}" if mine["std"] is not None else ""
         minutes = statistics.mean(run["cpu_minutes"] for run in runs)
         yield Row(
-            f"Pseudo-label accuracy, pool {found['dataset']}, {ALGORITHMS[name]}, preset {preset}",
+            f"Pseudo-label accuracy, pool {result['dataset']}, {ALGORITHMS[name]}, preset {preset}",
             f"{100 * mine['mean']:.1f}{spread}%",
             gain,
-            f"{count(len(runs), 'seed')}, {minutes:.1f} processor minutes each",
+            f"{count(len(runs), 'seed')}, {minutes:.1f} CPU minutes each",
         )
 
 
-def scores(found: Found) -> Iterator[Row]:
-    sizes, spread = found["details"]["sizes"], found["details"]["spread"]
+def _above(points: float) -> str:
+    return f"{abs(points):.1f} points {'above' if points >= 0 else 'below'} supervised only"
+
+
+def scores(result: Result) -> Iterator[Row]:
+    sizes, spread = result["details"]["sizes"], result["details"]["spread"]
     for key, (n, epochs) in (("50k", sizes["pool"]), ("1281k", sizes["imagenet"])):
         other = ""
         if key == "50k":
             other = (
-                f"{found['time_ratio']:.0f} times the time and {found['disk_ratio']:.0f} times the disk, "
+                f"{result['time_ratio']:.0f} times the time and {result['disk_ratio']:.0f} times the disk, "
                 f"four scores from stored logits ({sizes['classes']} classes)"
             )
         yield Row(
             f"All scores of {n:,} images over {epochs} epochs",
-            f"{found[f'seconds_{key}']:.1f} s, {found[f'peak_mb_{key}']:,} MB",
+            f"{result[f'seconds_{key}']:.1f} s, {result[f'peak_mb_{key}']:,} MB",
             other,
             ends(spread[f"seconds_{key}"], " s"),
         )
 
 
-def select_page(found: Found) -> Iterator[Row]:
+def select_page(result: Result) -> Iterator[Row]:
     yield Row(
-        "Select page, from a slider's move to the new picture, 50,000 images, median and 95th percentile",
-        f"{found['p50_ms_50k']:.0f} ms, {found['p95_ms_50k']:.0f} ms",
+        "Select page, 50,000 images: from slider move to new picture, median and 95th percentile",
+        f"{result['p50_ms_50k']:.0f} ms, {result['p95_ms_50k']:.0f} ms",
         "",
-        f"1,281,167 images: {found['p50_ms_1281k']:.0f} ms",
+        f"1,281,167 images: {result['p50_ms_1281k']:.0f} ms",
     )
 
 
-def map_page(found: Found) -> Iterator[Row]:
-    umap = f", UMAP {found['umap_50k_s']:.0f} s" if found.get("umap_50k_s") else ""
+def map_page(result: Result) -> Iterator[Row]:
+    umap = f", UMAP {result['umap_50k_s']:.0f} s" if result.get("umap_50k_s") else ""
     yield Row(
         "Map page, 50,000 images: first picture, and lasso to gallery",
-        f"{found['first_picture_ms_50k']:,} ms, {found['lasso_ms_50k']:,} ms",
+        f"{result['first_picture_ms_50k']:,} ms, {result['lasso_ms_50k']:,} ms",
         "",
-        f"largest message {found['largest_message_mb']:.1f} MB{umap}",
+        f"largest message {result['largest_message_mb']:.1f} MB{umap}",
     )
 
 
-def exporting(found: Found) -> Iterator[Row]:
-    said = found["details"]
-    yield Row("CSV export of a 50,000-image pool", f"{found['csv_50k_s']:.1f} s", "", ends(said["csv_50k"], " s"))
+def exporting(result: Result) -> Iterator[Row]:
+    details = result["details"]
+    yield Row("CSV export of a 50,000-image pool", f"{result['csv_50k_s']:.1f} s", "", ends(details["csv_50k"], " s"))
     yield Row(
-        f"CSV export of {said['n_large']:,} rows",
-        f"{found['csv_1281k_s']:.1f} s, {found['peak_mb_1281k']:,} MB",
-        f"{found['pandas_csv_1281k_s']:.1f} s, pandas",
-        ends(said["csv_1281k"], " s"),
+        f"CSV export of {details['n_large']:,} rows",
+        f"{result['csv_1281k_s']:.1f} s, {result['peak_mb_1281k']:,} MB",
+        f"{result['pandas_csv_1281k_s']:.1f} s, pandas",
+        ends(details["csv_1281k"], " s"),
     )
 
 
-TABLE: tuple[tuple[str, Callable[[Found], Iterator[Row]]], ...] = (
+TABLE: tuple[tuple[str, Callable[[Result], Iterator[Row]]], ...] = (
     ("import.json", importing),
     ("labeling.json", labeling),
     ("fixmatch.json", fixmatch),
@@ -182,16 +186,16 @@ def coresets(paths: Iterable[Path]) -> Iterator[str]:
     counts = sorted({len(values) for cells in pools.values() for values in cells.values()})
     yield (
         "Test accuracy (%) after training on coresets with true labels, mean ± standard deviation over "
-        f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds. [All methods, differences to Random "
-        "with their intervals, and the settings](docs/results.md)."
+        f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds. [All methods, points above Random "
+        "with intervals, and the settings](docs/results.md)."
     )
     yield ""
     yield f"| pool | method | {' | '.join(f'{ratio:.0%} removed' for ratio in ratios)} |"
     yield "|---" * (2 + len(ratios)) + "|"
     for path, cells in pools.items():
-        pool = title_of(said_of(path))
+        pool = title_of(record_of(path))
         if ("full", 0.0) in cells:
-            pool += f", all of them {_mean(cells['full', 0.0])}"
+            pool += f"; full pool {_mean(cells['full', 0.0])}"
         for method, title in MAIN.items():
             yield f"| {pool} | {title} | {' | '.join(_mean(cells.get((method, ratio))) for ratio in ratios)} |"
             pool = ""
@@ -215,15 +219,18 @@ def _mean(values: list[float] | None) -> str:
 
 def render(folder: Path = RESULTS) -> str:
     """Everything between the two marks."""
-    lines = ["| what | SemiPrune Studio | compared with | rounds and spread | measured by |", "|---|---|---|---|---|"]
-    last: Found = {}
+    lines = [
+        "| measurement | SemiPrune Studio | compared with | rounds and spread | benchmark |",
+        "|---|---|---|---|---|",
+    ]
+    last: Result = {}
     for pattern, rows_of in TABLE:
         for path in sorted(folder.glob(pattern)):
-            found = json.loads(path.read_text(encoding="utf-8"))
-            command = f"`{found['command'].split()[0]}`"
-            lines += [f"| {' | '.join((*row, command))} |" for row in rows_of(found)]
-            when = found.get("when") or found["date"]
-            last = max(last, {"when": when, **found}, key=lambda one: one.get("when", ""))
+            result = json.loads(path.read_text(encoding="utf-8"))
+            command = f"`{result['command'].split()[0]}`"
+            lines += [f"| {' | '.join((*row, command))} |" for row in rows_of(result)]
+            when = result.get("when") or result["date"]
+            last = max(last, {"when": when, **result}, key=lambda other: other.get("when", ""))
     if last:
         box, versions = last["machine"], last["versions"]
         processor = box.get("cpu", box.get("processor", "unknown processor"))
@@ -231,10 +238,12 @@ def render(folder: Path = RESULTS) -> str:
         lines += [
             "",
             f"Medians on {box['cores']} cores ({processor}{memory}), no GPU, Python {versions['python']}, torch "
-            f"{versions['torch']}. The machine was not idle: each file in `benchmarks/results/` holds its load.",
+            f"{versions['torch']}. The machine was not idle: each file in `benchmarks/results/` records the load.",
             "",
         ]
-    lines += coresets(path for path in found_in(folder) if not said_of(path).get("name"))  # further runs: on their page
+    lines += coresets(
+        path for path in tables_in(folder) if not record_of(path).get("name")
+    )  # further runs: on their page
     return "\n".join(lines).strip() + "\n"
 
 

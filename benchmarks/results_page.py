@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common import RESULTS, ROOT
-from comparisons import TITLES, found_in, said_of, title_of
+from comparisons import TITLES, record_of, tables_in, title_of
 from size_plot import size_plot
 
 from semiprune_core.evaluation.paper import RESULTS as PAPER_FILE
@@ -47,52 +47,53 @@ OURS = ("semi_aum_cutoff", "semi_dual_beta")
 GROWING = (0.7, 0.8, 0.9)
 INTRODUCTION = """# Results
 
-What came out when the whole line was run on real images: a random tenth labeled, pseudo-labels, one run for the scores,
-coresets, and a network trained from scratch on each of them with true labels. Every table is made from the files in
-`benchmarks/results/`, which hold one row per training; baselines that win are shown like everything else.
+The whole pipeline on real images: a random tenth is labeled, the rest pseudo-labeled, one run gives the scores, and a
+network is trained from scratch with true labels on the coreset of each method. Every table is generated from the files
+in `benchmarks/results/`, which hold one row per training run; baselines that win are shown like everything else.
 
-**Scale.** The paper trains ResNet-18 for 200 epochs on 50,000 images and more, on GPUs. Everything here was run on two
-CPU cores: pools of some thousand small images, a compact network, 30 epochs for the scores and 6 to 90 for each
-coreset. Accuracies are therefore lower than the paper's and not comparable with them; what can be compared is which
-method is ahead of Random, and by how much. ± is the standard deviation over seeds; differences to Random are paired by
-seed, with half their 95% interval (Student), in points. What a method looks at is made once: pseudo-labels, scores and
-the baselines' own randomness (clustering, subspaces) are drawn with one seed, so intervals are over trainings only.
+**Scale.** The paper trains ResNet-18 for 200 epochs on 50,000 images and more, on GPUs. Everything here ran on two CPU
+cores: pools of a few thousand small images, a compact network, 30 epochs for the scores and 6 to 90 for each coreset.
+Accuracies are therefore lower than the paper's and cannot be compared with them; what can be compared is which method
+is ahead of Random, and by how much. ± is the standard deviation over seeds. Points above Random are paired by seed, ±
+half their 95% interval (Student). Pseudo-labels, scores and the baselines' own randomness (clustering, subspaces) come
+from one seed, so the intervals cover the training runs only.
 
-Every method has its starting values; nothing was searched. Those of Semi-AUM and Semi-DUAL were chosen by the trials at
-the end of this page, on Fashion-MNIST, CIFAR-10 and the same test images, which flatters them a little there; other
-methods that choose by a cutoff or by Beta sampling start in the same way, from their own scores.
+Every method uses its starting values; nothing was searched. Those of Semi-AUM and Semi-DUAL were chosen in the trials
+at the end of this page, on Fashion-MNIST, CIFAR-10 and the same test images, which flatters them a little there. Other
+methods with a cutoff or Beta sampling get their starting values the same way, from their own scores.
 """
 
 FINDINGS = """Where it falls short, and why:
 
-- **Few images left, few seeds.** At 90% of 3,000 images 300 remain. Random itself then varies by 1.3 points from seed
-  to seed (0.2 to 0.7 at lower ratios), and a gain of about a point cannot be told from chance with eight seeds. The
-  corrupted pool has three. The long-tailed one shows what seeds do: with three, no interval was clear of 0; with
-  eight, all three are. These further seeds were asked for after the first three had been seen, so their intervals are
-  a little too narrow.
-- **Few steps.** On CIFAR-10 a training saw 48,000 images at the most: some 750 steps up to 70%, 1,500 at 80 and 90%,
-  where batches are halved as in the paper. In so few steps hard images are not learned, whoever chose them: Fully
-  supervised, which chooses by true labels, is 4 points below Random at 30 and 50%, and 3 to 5 points above it from
-  70% on. Three times the steps at 70% turn Semi-AUM's lag of 0.3 points into a lead of 1.5 ± 3.6 (*longer* below,
+- **Few images left, few seeds.** At 90% pruning, 300 of 3,000 images remain. Random itself then varies by 1.3 points
+  from seed to seed (0.2 to 0.7 at lower ratios), and with eight seeds a gain of about a point cannot be told from
+  chance. The corrupted pool has three seeds. The long-tailed pool shows what seeds do: with three, no interval was
+  clear of 0; with eight, all three are. The extra seeds were added after the first three had been seen, so their
+  intervals are a little too narrow.
+- **Few steps.** On CIFAR-10 a training run saw 48,000 images at most: some 750 steps up to 70% pruning, and 1,500 at 80
+  and 90%, where batches are halved as in the paper. That is too few to learn hard images, whichever method chose them:
+  Fully supervised, which chooses by true labels, is 4 points below Random at 30 and 50%, and 3 to 5 points above it
+  from 70% on. Three times the steps at 70% turn Semi-AUM's lag of 0.3 points into a lead of 1.5 ± 3.6 (*longer* below,
   three seeds).
 - **Small pools.** On 60,000 Fashion-MNIST images both methods are above Random beyond their intervals at all three
-  ratios ([below](#does-a-larger-pool-help)). The lead is not larger there in points, as Random itself is better; of
-  Random's errors Semi-DUAL avoids about as large a part at every size, 9 to 14%. What grows is how surely that can be
-  told: trainings on 6,000 images and more vary little.
+  ratios ([below](#does-a-larger-pool-help)). The lead in points is no larger there, because Random itself is better;
+  Semi-DUAL avoids about the same share of Random's errors at every size, 9 to 14%. What grows is the certainty: runs on
+  6,000 images and more vary little.
 - **Wrong labels.** On CIFAR-10, where a third of the labels behind the scores is wrong, Fully supervised is 2 to 3
-  points above the two from 70% on. On Fashion-MNIST, with 12 to 20% wrong, true labels bring hardly more.
-- **Other scores.** Forgetting on the same pseudo-labels is first about as often as AUM and DUAL are. It has few
-  values, so it draws by chance among many equal images; that may be what helps in small coresets.
-- **Poor clusters.** ELFS and its kin start from a cutoff that follows their own AUM, as Semi-AUM does. Where clusters
-  cut across classes this all but loses a class: of the 900 images that ELFS keeps at 70% of 3,000, 11 are coats.
-  ELFS's paper searches the cutoff, and `semiprune search --method elfs` would; nothing was searched here.
+  points above both methods from 70% on. On Fashion-MNIST, with 12 to 20% wrong, true labels add hardly anything.
+- **Other scores.** Forgetting on the same pseudo-labels comes first about as often as AUM and DUAL. It takes few
+  distinct values, so it picks at random among many equal images; that may be what helps in small coresets.
+- **Poor clusters.** ELFS and the other methods on clusters start from a cutoff that follows their own AUM, as Semi-AUM
+  does. Where clusters cut across classes, this all but loses a class: of the 900 images that ELFS keeps at 70% pruning
+  of 3,000, 11 are coats. ELFS's paper searches the cutoff, as `semiprune search --method elfs` does; nothing was
+  searched here.
 """
-"""What follows from the committed results; no part of what is made from others."""
+"""Conclusions from the committed results; left out of a page made from other results."""
 
 
 def methods_of(view: EvaluationView) -> list[str]:
     """Ours behind Random, the others after them."""
-    return sorted(view.methods, key=lambda one: (one != RANDOM, one not in OURS))
+    return sorted(view.methods, key=lambda method: (method != RANDOM, method not in OURS))
 
 
 def table(view: EvaluationView) -> Iterator[str]:
@@ -104,19 +105,19 @@ def table(view: EvaluationView) -> Iterator[str]:
         cells = []
         for ratio in view.ratios:
             cell = view.cell(method, ratio)
-            said = "–" if cell is None else f"{100 * cell.mean:.1f}" + (f" ± {100 * cell.sd:.1f}" if cell.sd else "")
+            text = "–" if cell is None else f"{100 * cell.mean:.1f}" + (f" ± {100 * cell.sd:.1f}" if cell.sd else "")
             mark = marks[ratio].get(method)
-            cells.append(f"**{said}**" if mark == "best" else f"<u>{said}</u>" if mark == "second" else said)
+            cells.append(f"**{text}**" if mark == "best" else f"<u>{text}</u>" if mark == "second" else text)
         yield f"| {view.title(method)} | {' | '.join(cells)} |"
 
 
 def differences(view: EvaluationView) -> Iterator[str]:
-    yield f"| above Random, points | {' | '.join(percent(ratio) for ratio in view.ratios)} |"
+    yield f"| points above Random | {' | '.join(percent(ratio) for ratio in view.ratios)} |"
     yield f"|---|{'---|' * len(view.ratios)}"
     for method in methods_of(view):
         if method != RANDOM:
-            found = [view.cell(method, ratio) for ratio in view.ratios]
-            cells = [_points(cell.difference) if cell and cell.difference else "–" for cell in found]
+            row = [view.cell(method, ratio) for ratio in view.ratios]
+            cells = [_points(cell.difference) if cell and cell.difference else "–" for cell in row]
             yield f"| {view.title(method)} | {' | '.join(cells)} |"
 
 
@@ -138,16 +139,16 @@ def in_short(paths: list[Path]) -> Iterator[str]:
     """Whether the better of our two is above Random, and above all others, in every comparison."""
     yield "## In short\n"
     yield (
-        "The better of Semi-AUM and Semi-DUAL at a ratio, in points above Random: one whose whole interval lies above "
-        "0, in bold, else the one with the higher mean. *First* counts the ratios at which the mean of one of the two "
-        "is at or above that of every other method that uses no more labels, over the seeds that all of them have, "
-        "*beaten* those at which another one is above both by more than the interval of its difference to them. The "
-        "better of two always looks a little better than it is.\n"
+        "Points above Random of the better of Semi-AUM and Semi-DUAL at each ratio: in bold a method whose whole "
+        "interval lies above 0, otherwise the one with the higher mean. *First* counts the ratios at which one of the "
+        "two has a mean at or above that of every other method that uses no more labels, over the seeds that all of "
+        "them share. *Beaten* counts the ratios at which another method is above both beyond the intervals of the "
+        "differences. The better of two always looks a little better than it is.\n"
     )
     yield f"| pool | {' | '.join(map(percent, GROWING))} | first | beaten |"
     yield f"|---|{'---|' * len(GROWING)}---|---|"
     for path in paths:
-        view, said = opened(path), said_of(path)
+        view, record = opened(path), record_of(path)
         if not set(OURS) & set(view.methods):
             continue
         best = {ratio: better(view, ratio) for ratio in view.ratios}
@@ -155,7 +156,7 @@ def in_short(paths: list[Path]) -> Iterator[str]:
         beaten = [ratio for ratio in best if is_beaten(view, ratio)]
         cells = [_better_words(view, best.get(ratio)) for ratio in GROWING]
         cells += [f"{len(ratios)} of {len(best)}" for ratios in (first, beaten)]
-        yield f"| {title_of(said)} | {' | '.join(cells)} |"
+        yield f"| {title_of(record)} | {' | '.join(cells)} |"
     yield ""
 
 
@@ -168,7 +169,7 @@ def better(view: EvaluationView, ratio: float) -> Cell | None:
 def is_beaten(view: EvaluationView, ratio: float) -> bool:
     """Whether another ranked method is above both of ours beyond chance."""
     mine = [view.against(method, ratio) for method in OURS if view.cell(method, ratio)]
-    above = [{name for name, difference in found.items() if difference.verdict == "above"} for found in mine]
+    above = [{name for name, gap in gaps.items() if gap.verdict == "above"} for gaps in mine]
     return bool(set.intersection(*above) - set(OURS)) if above else False
 
 
@@ -181,43 +182,43 @@ def _better_words(view: EvaluationView, cell: Cell | None) -> str:
 
 def comparison(path: Path) -> Iterator[str]:
     """One run of ``benchmarks/paper.py``."""
-    said = said_of(path)
+    record = record_of(path)
     trials, view = pd.read_csv(path), opened(path)
-    yield f"## {title_of(said)}\n"
+    yield f"## {title_of(record)}\n"
     yield (
-        f"{said['n_labeled']:,} of the {said['n_pool']:,} images labeled, {said['n_test']:,} test images; "
-        f"{100 * said['pseudo_label_accuracy']:.1f}% of the labels that the scores were made with are right. "
-        f"{view.n_trials} trainings{_seeds_of(view)}, together {trials['minutes'].sum():,.0f} minutes of one core "
-        f"({said['machine']['cpu']}), torch {said['versions']['torch']}. `{said['command']}`\n"
+        f"{record['n_labeled']:,} of the {record['n_pool']:,} images labeled, {record['n_test']:,} test images; "
+        f"{100 * record['pseudo_label_accuracy']:.1f}% of the labels behind the scores are right. "
+        f"{view.n_trials} training runs{_seeds_of(view)}, {trials['minutes'].sum():,.0f} minutes on one core in all "
+        f"({record['machine']['cpu']}), torch {record['versions']['torch']}. `{record['command']}`\n"
     )
-    if "note" in said:
-        yield f"{said['note']}\n"
+    if "note" in record:
+        yield f"{record['note']}\n"
     if view.full is not None:
-        yield f"The whole pool gives {100 * view.full.mean:.1f}%{_schedule(said)}.\n"
+        yield f"The whole pool gives {100 * view.full.mean:.1f}%{_schedule(record)}.\n"
     yield f"![Accuracy against pruning ratio](images/results-{path.stem.removeprefix('paper_')}.svg)\n"
     yield from table(view)
     yield ""
     yield from differences(view)
     yield ""
-    if not said.get("name"):
-        yield from paper_table(said["dataset"], said["variant"])
+    if not record.get("name"):
+        yield from paper_table(record["dataset"], record["variant"])
 
 
 def _seeds_of(view: EvaluationView) -> str:
-    """How many seeds the cells have, in words: ", 3 seeds, 6 where Random, ... are compared more closely"."""
+    """The number of seeds: ", 3 seeds, 6 for Random, ... from 70% on"."""
     counts = sorted({cell.n for cell in view.cells.values()})
     if len(counts) == 1:
         return f", {seeds(counts[0])}"
     more = [view.title(m) for m in view.methods if any(cell.n == counts[-1] for cell in view.row(m))]
     high = min(cell.pruning_ratio for cell in view.cells.values() if cell.n == counts[-1])
-    return f", {seeds(counts[0])}, {counts[-1]} of {', '.join(more[:-1])} and {more[-1]} from {percent(high)} on"
+    return f", {seeds(counts[0])}, {counts[-1]} for {', '.join(more[:-1])} and {more[-1]} from {percent(high)} on"
 
 
-def _schedule(said: dict[str, Any]) -> str:
-    """How long the trainings were, in words; nothing where it was not written down."""
-    asked = said.get("details", {}).get("evaluation")
-    found = Evaluation(asked).schedule if asked else ""
-    return f" ({found})" if found else ""
+def _schedule(record: dict[str, Any]) -> str:
+    """The length of the training runs; empty where it was not recorded."""
+    asked = record.get("details", {}).get("evaluation")
+    schedule = Evaluation(asked).schedule if asked else ""
+    return f" ({schedule})" if schedule else ""
 
 
 def paper_table(dataset: str, variant: str) -> list[str]:
@@ -228,7 +229,7 @@ def paper_table(dataset: str, variant: str) -> list[str]:
         return []
     wide = rows[rows["method"] != FULL].pivot(index="title", columns="pruning_ratio", values="test_accuracy_percent")
     order = rows["title"].drop_duplicates()
-    lines = ["The paper's own numbers, from all of the data set and ResNet-18 for 200 epochs:\n"]
+    lines = ["The paper's own numbers, on the whole data set with ResNet-18 for 200 epochs:\n"]
     lines.append(f"| the paper | {' | '.join(percent(ratio) for ratio in wide.columns)} |")
     lines.append(f"|---|{'---|' * len(wide.columns)}")
     lines += [
@@ -239,20 +240,20 @@ def paper_table(dataset: str, variant: str) -> list[str]:
     return [*lines, ""]
 
 
-def by_pool_size(rows: pd.DataFrame, said: dict[str, Any], plot: str) -> Iterator[str]:
+def by_pool_size(rows: pd.DataFrame, record: dict[str, Any], plot: str) -> Iterator[str]:
     """What ``benchmarks/sizes.py`` found: the gain over Random with the starting values, by the size of the pool."""
     gains, sizes = gains_by_size(rows), sorted(rows["n"].unique())
     yield "## Does a larger pool help?\n"
     yield (
         f"{TITLES.get(rows['dataset'].iloc[0], rows['dataset'].iloc[0])} pools of growing size, each holding the "
-        "smaller ones; a random tenth labeled, pseudo-labels and scores made anew for each, starting values. A "
-        f"training saw at most {_ends(rows['views'])} images, all epochs together ({_ends(rows['epochs'])} epochs). "
-        f"{_seeds(rows)}, {len(rows)} trainings, {rows['minutes'].sum():,.0f} minutes of one core "
-        f"({said['machine']['cpu']}), torch {said['versions']['torch']}. Bars in the plot are 95% intervals, cut "
-        f"off at its border. `{said['command']}`\n"
+        "smaller ones; a random tenth of each is labeled, its pseudo-labels and scores are its own; starting values. "
+        f"A run saw at most {_ends(rows['views'])} images over all epochs ({_ends(rows['epochs'])} epochs). "
+        f"{_seeds(rows)}, {len(rows)} training runs, {rows['minutes'].sum():,.0f} minutes on one core "
+        f"({record['machine']['cpu']}), torch {record['versions']['torch']}. Bars in the plot are 95% intervals, cut "
+        f"off at its edges. `{record['command']}`\n"
     )
-    if "note" in said:
-        yield f"{said['note']}\n"
+    if "note" in record:
+        yield f"{record['note']}\n"
     yield f"![Gain over Random against pool size](images/{plot})\n"
     yield f"| points above Random | pruning | {' | '.join(f'{n:,} images' for n in sizes)} |"
     yield f"|---|---|{'---|' * len(sizes)}"
@@ -264,16 +265,16 @@ def by_pool_size(rows: pd.DataFrame, said: dict[str, Any], plot: str) -> Iterato
 
 
 def random_by_size(rows: pd.DataFrame, gains: Mapping[tuple[str, float], Mapping[int, Difference]]) -> Iterator[str]:
-    """What the gains are above: Random's accuracy, which part of its errors is avoided, how good the labels were."""
+    """Random's accuracy, the share of its errors that is avoided, and how good the labels were."""
     sizes = sorted(rows["n"].unique())
-    yield f"\n| beside it | pruning | {' | '.join(f'{n:,} images' for n in sizes)} |"
+    yield f"\n| for comparison | pruning | {' | '.join(f'{n:,} images' for n in sizes)} |"
     yield f"|---|---|{'---|' * len(sizes)}"
     chance = rows[rows["method"] == RANDOM].groupby(["pruning_ratio", "n"])["test_accuracy"].mean()
     for ratio in sorted(rows["pruning_ratio"].unique()):
         cells = [f"{100 * chance[ratio, n]:.1f}%" if (ratio, n) in chance else "–" for n in sizes]
         yield f"| Random's accuracy | {percent(ratio)} | {' | '.join(cells)} |"
     for (method, ratio), by_size in gains.items():
-        avoided = {n: found.mean / (1 - chance[ratio, n]) for n, found in by_size.items()}
+        avoided = {n: gain.mean / (1 - chance[ratio, n]) for n, gain in by_size.items()}
         cells = [f"{100 * avoided[n]:.0f}%" if n in avoided else "–" for n in sizes]
         yield f"| Random's errors that {METHODS.title(method)} avoids | {percent(ratio)} | {' | '.join(cells)} |"
     wrong = rows.groupby("n")["wrong"].first()
@@ -282,46 +283,46 @@ def random_by_size(rows: pd.DataFrame, gains: Mapping[tuple[str, float], Mapping
 
 def gains_by_size(rows: pd.DataFrame) -> dict[tuple[str, float], dict[int, Difference]]:
     """The paired gain over Random by (method, ratio) and pool size."""
-    found: dict[tuple[str, float], dict[int, Difference]] = {}
+    gains: dict[tuple[str, float], dict[int, Difference]] = {}
     for n, some in rows.groupby("n"):
         for (method, ratio), cell in view_of(some).cells.items():
             if method in OURS and cell.difference is not None:
-                found.setdefault((method, ratio), {})[int(n)] = cell.difference
-    return dict(sorted(found.items()))
+                gains.setdefault((method, ratio), {})[int(n)] = cell.difference
+    return dict(sorted(gains.items()))
 
 
 def _default(rows: pd.DataFrame) -> str:
-    """The starting value for a method, pool and ratio, given its trials, as they name it: of several cutoffs the one
-    whose AUM is nearest to where a project starts."""
-    one = rows.iloc[0]
-    if one["method"] == RANDOM:
+    """The starting value for a method, pool and ratio, as its trials name it: of several cutoffs the one whose AUM is
+    nearest to where a project starts."""
+    trial = rows.iloc[0]
+    if trial["method"] == RANDOM:
         return ""
-    if one.get("aum_from", "") != "":
-        far = (rows["aum_from"].astype(float) - learned_from(one["pruning_ratio"], "accuracy")).abs()
+    if trial.get("aum_from", "") != "":
+        far = (rows["aum_from"].astype(float) - learned_from(trial["pruning_ratio"], "accuracy")).abs()
         return str(rows["knob"][far.idxmin()])
-    basis = Basis(int(one["n"]), int(one["epochs"]))
-    known = default_knobs(one["method"], one["pruning_ratio"], basis)
-    if "cutoff" in known.selector:
-        return f"{known.selector['cutoff']:g}"
-    return f"T={known.scores['dual_epochs']} c_D={known.selector['c_d']:g}"
+    basis = Basis(int(trial["n"]), int(trial["epochs"]))
+    knobs = default_knobs(trial["method"], trial["pruning_ratio"], basis)
+    if "cutoff" in knobs.selector:
+        return f"{knobs.selector['cutoff']:g}"
+    return f"T={knobs.scores['dual_epochs']} c_D={knobs.selector['c_d']:g}"
 
 
 def wrong_labels(path: Path) -> Iterator[str]:
     """What ``benchmarks/aum.py`` found."""
-    said = json.loads(path.read_text())
-    runs = said["details"]["runs"]
+    record = json.loads(path.read_text())
+    runs = record["details"]["runs"]
     yield "## Does AUM find wrong labels?\n"
-    wrong, low, high = (np.mean([one[name] for one in runs]) for name in ("wrong", "aum_wrong", "aum_right"))
+    wrong, low, high = (np.mean([run[name] for run in runs]) for name in ("wrong", "aum_wrong", "aum_right"))
     yield (
-        f"On the demo pool, {len(runs)} draws of the labeled tenth ({100 * wrong:.0f}% of the labels wrong): the mean "
-        f"AUM of wrong ones is {low:.2f}, of right ones {high:.2f}. What that does to a coreset at {said['ratio']:.0%} "
-        "is the cutoff's doing: a small one keeps hard images, many of them wrongly labeled, which teach most all the "
-        "same; a large one keeps wrong labels out, for those who will not check them. A project starts with "
-        f"{_usual_cutoffs(said['ratio'])} here. `{said['command']}`\n"
+        f"On the demo pool, over {len(runs)} draws of the labeled tenth ({100 * wrong:.0f}% of the labels wrong), the "
+        f"mean AUM of wrong labels is {low:.2f}, of right ones {high:.2f}. What that means for a coreset at "
+        f"{record['ratio']:.0%} depends on the cutoff: a small one keeps hard images, many of them wrongly labeled, "
+        "which still teach most; a large one keeps wrong labels out, for those who will not check them. A project "
+        f"starts with {_usual_cutoffs(record['ratio'])} here. `{record['command']}`\n"
     )
-    yield "| cutoff | share of wrong labels in the coreset, to that in the pool | lowest and highest |\n|---|---|---|"
-    for cutoff, mean in said["wrong_in_coreset_to_pool"].items():
-        each = [one["wrong_in_coreset_to_pool"][cutoff] for one in runs]
+    yield "| cutoff | share of wrong labels in the coreset, relative to the pool | lowest and highest |\n|---|---|---|"
+    for cutoff, mean in record["wrong_in_coreset_to_pool"].items():
+        each = [run["wrong_in_coreset_to_pool"][cutoff] for run in runs]
         yield f"| {cutoff} | {mean:.2f} | {min(each):.2f} to {max(each):.2f} |"
     yield ""
 
@@ -346,12 +347,12 @@ def read_trials(path: Path) -> pd.DataFrame:
 
 
 def _seeds(rows: pd.DataFrame) -> str:
-    said = _ends(rows.groupby("n")["seed"].nunique())
-    return f"{said} seed{'s' * (said != '1')}"
+    counts = _ends(rows.groupby("n")["seed"].nunique())
+    return f"{counts} seed{'s' * (counts != '1')}"
 
 
 def _ends(values: pd.Series) -> str:
-    """The lowest and the highest, or the one there is."""
+    """The lowest and the highest value, or the only one."""
     return " to ".join(dict.fromkeys(f"{value:,}" for value in (values.min(), values.max())))
 
 
@@ -359,20 +360,20 @@ def starting_values(trials: dict[Path, pd.DataFrame]) -> Iterator[str]:
     """What ``benchmarks/defaults.py`` tried."""
     yield "## Starting values\n"
     yield (
-        "Which cutoff or c_D to begin with where nothing was searched: points above Random, mean over seeds, with half "
-        "the 95% interval where there are three seeds or more. *Wrong* is the share of wrong pseudo-labels in the "
-        "coreset; hard images teach most and have most of them, which does no harm once people have "
-        "labeled the coreset. The value that a project starts with is bold.\n"
+        "Which cutoff or c_D to start from without a search: points above Random, mean over seeds, with half the 95% "
+        "interval where there are three seeds or more. *Wrong* is the share of wrong pseudo-labels in the coreset; "
+        "hard images teach most and have most of them, which does no harm once people have labeled the coreset. "
+        "A project's starting value is bold.\n"
     )
     for path, rows in trials.items():
-        one = rows.iloc[0]
-        trained = "" if one["truth"] == "true" else ", trained on the pseudo-labels as they are"
+        trial = rows.iloc[0]
+        trained = "" if trial["truth"] == "true" else ", trained on the pseudo-labels"
         yield (
-            f"**{TITLES.get(one['dataset'], one['dataset'])}, {one['n']:,} images**, {one['labeled']:.0%} of them "
-            f"labeled, {one['pool_wrong']:.0%} of the labels wrong{trained}, {_seeds(rows)} "
+            f"**{TITLES.get(trial['dataset'], trial['dataset'])}, {trial['n']:,} images**, {trial['labeled']:.0%} "
+            f"labeled, {trial['pool_wrong']:.0%} of the labels wrong{trained}, {_seeds(rows)} "
             f"(`{path.name}`):\n"
         )
-        yield "| pruning | method | knob | accuracy | above Random | wrong |\n|---|---|---|---|---|---|"
+        yield "| pruning | method | knob | accuracy | points above Random | wrong |\n|---|---|---|---|---|---|"
         for (ratio, method), some in rows.groupby(["pruning_ratio", "method"], sort=True):
             start = _default(some)
             for knob, cell in some.groupby("knob", sort=True):
@@ -394,7 +395,7 @@ def _knob(method: str, knob: str) -> str:
 def render(results: Path = RESULTS) -> tuple[str, dict[str, str]]:
     """The page, and its plots by file name."""
     lines, plots = [INTRODUCTION], {}
-    compared = found_in(results)
+    compared = tables_in(results)
     lines += in_short(compared) if len(compared) > 1 else []
     lines += [FINDINGS] if results == RESULTS else []
     for path in compared:
@@ -405,7 +406,7 @@ def render(results: Path = RESULTS) -> tuple[str, dict[str, str]]:
     for path in sorted(results.glob("sizes_*.csv")):
         if path.with_suffix(".json").exists():  # else the study is not finished
             rows = pd.read_csv(path, keep_default_na=False)
-            lines += by_pool_size(rows, said_of(path), f"results-{path.stem}.svg")
+            lines += by_pool_size(rows, record_of(path), f"results-{path.stem}.svg")
             plots[f"results-{path.stem}.svg"] = size_plot(gains_by_size(rows))
     if (results / "aum.json").exists():
         lines += wrong_labels(results / "aum.json")

@@ -60,9 +60,14 @@ def write(folder, names=tuple(RESULTS)):
 def test_every_result_that_is_there_has_its_row(table, tmp_path):
     write(tmp_path)
     said = table.render(tmp_path)
-    for words in ("| 3,000 images/s | 1,000 images/s", "| 80.0 ± 0.2% |", "| 85.0% | +5.0 points", "80 ms, 120 ms"):
+    for words in (
+        "| 3,000 images/s | 1,000 images/s",
+        "| 80.0 ± 0.2% |",
+        "| 85.0% | 5.0 points above supervised only |",
+        "80 ms, 120 ms",
+    ):
         assert words in said
-    assert "| 3 seeds, 1.2 processor minutes each |" in said and "| 1 seed, 4.5 processor minutes each |" in said
+    assert "| 3 seeds, 1.2 CPU minutes each |" in said and "| 1 seed, 4.5 CPU minutes each |" in said
     assert "900 ms, 300 ms" in said and "UMAP" not in said
     assert "2 cores (Some CPU, 8 GB)" in said and "`benchmarks/some.py`" in said
     assert all(line.count("|") == 6 for line in said.splitlines() if line.startswith("|"))
@@ -82,7 +87,7 @@ def test_trials_become_means_with_their_spread(table, tmp_path):
     facts = {"dataset": "demo", "variant": "longtail", "n_pool": 1200}
     (tmp_path / "paper_demo_longtail.json").write_text(json.dumps(facts))
     said = table.render(tmp_path)
-    assert "| demo, long-tailed (0.1), 1,200 images, all of them 90.0 | Random | 81.0 ± 1.4 |" in said
+    assert "| demo, long-tailed (0.1), 1,200 images; full pool 90.0 | Random | 81.0 ± 1.4 |" in said
     assert "|  | Semi-AUM+Cutoff | 85.0 |" in said and "elfs" not in said and "over 1 to 2 seeds" in said
 
 
@@ -132,7 +137,7 @@ def test_a_comparison_is_shown_with_its_differences_and_the_papers_numbers(monke
     assert f"{100 * at_90['semi_aum_cutoff']:.1f} ± " in page
     assert f"{100 * (at_90['semi_aum_cutoff'] - at_90['random']):+.1f} ± " in page
     assert "The paper's own numbers" in page and "| Random | 94.4 |" not in page.split("The paper's own")[0]
-    assert "Starting values" not in page and "In short" not in page and " trainings, 3 seeds, together" in page
+    assert "Starting values" not in page and "In short" not in page and " training runs, 3 seeds, " in page
 
 
 def compared_pool(folder, file, trials, **facts):
@@ -163,7 +168,7 @@ def test_more_seeds_of_some_methods_are_said(monkeypatch, tmp_path):
     rows += [(method, 0.9, 2, 0.7) for method in ("random", "semi_dual_beta")]
     compared_pool(tmp_path, "cifar10_standard", trial_table(*rows))
     page, _ = script("results_page", monkeypatch).render(tmp_path)
-    assert "14 trainings, 2 seeds, 3 of Random and Semi-DUAL+Beta from 90% on, together" in page
+    assert "14 training runs, 2 seeds, 3 for Random and Semi-DUAL+Beta from 90% on, " in page
 
 
 def test_the_gain_is_shown_by_the_size_of_the_pool_with_its_interval(monkeypatch, tmp_path):
@@ -183,7 +188,7 @@ def test_the_gain_is_shown_by_the_size_of_the_pool_with_its_interval(monkeypatch
     assert "| Random's accuracy | 70% | 81.0% | 81.0% |" in page
     assert "avoids | 70% | 5% | 16% |" in page  # 1 and 3 of the 19 points that Random gets wrong
     assert "behind the scores | | 10.0% | 1.0% |" in page
-    assert "at most 1,000 images, all epochs together (5 epochs). 3 seeds, 12 trainings" in page
+    assert "at most 1,000 images over all epochs (5 epochs). 3 seeds, 12 training runs" in page
     plot = plots["results-sizes_fashion.svg"]
     assert plot.count("<circle") == 3 and plot.count('stroke-opacity="0.55"') == 2 and "70% pruned" in plot
 
@@ -196,4 +201,4 @@ def test_wrong_labels_are_shown_by_cutoff_over_all_draws(monkeypatch, tmp_path):
     said = {"ratio": 0.7, "wrong_in_coreset_to_pool": {"0.4": 0.3}, "details": {"runs": runs}, **SAID}
     (tmp_path / "aum.json").write_text(json.dumps(said))
     page, _ = script("results_page", monkeypatch).render(tmp_path)
-    assert "of wrong ones is 0.30, of right ones 0.70" in page and "| 0.4 | 0.30 | 0.20 to 0.40 |" in page
+    assert "of wrong labels is 0.30, of right ones 0.70" in page and "| 0.4 | 0.30 | 0.20 to 0.40 |" in page
