@@ -118,7 +118,7 @@ def test_evaluate_says_the_sentence_first_and_then_a_table(scored, capsys):
     assert cli.main(["evaluate", scored.name, *EVALUATE, "--seeds", "1"]) == 0
     sentence, _, head, full, chance, mine, *rest = capsys.readouterr().out.splitlines()
     assert sentence == evaluation_runs.finished(scored)[0].view().sentence() and "from one seed" in sentence
-    assert head.split() == ["Method", "Pruning", "ratio", "Mean", "SD", "To", "Random", "Minutes"]
+    assert head.split() == ["Method", "Pruning", "ratio", "Mean", "SD", "Vs", "Random", "Minutes"]
     assert full.startswith("Full data") and chance.startswith("Random") and mine.startswith("Semi-AUM+Cutoff")
     assert "50%" in mine and len({len(line) for line in (head, full, chance, mine)}) == 1
     assert "± half its 95% interval" in rest[0] and rest[-1].startswith("evaluation-0001: trained on reference labels.")
@@ -224,7 +224,7 @@ def test_a_pool_size_study_is_told_as_the_page_tells_it(scored, capsys, run, sho
     view = share_view(POOL_SIZE, StudyRun(scored.latest("study")).trials(), 0.5, methods=("semi_aum_cutoff",))
     assert text.startswith(view.sentence()) and "With 100% of the pool, at 50% pruning, Semi-AUM+Cutoff reaches" in text
     assert trend_sentence(view) in text and "50% (20 images, 10 labels): pseudo-labels " in text
-    assert "All its images give " in text
+    assert "Training on all images gives " in text
     code, said = run(*words)
     assert code == 0 and [one["size"] for one in said["sizes"]] == [0.5, 1.0] and said["ratios"][0]["trend"]
     assert {row["share_of_the_pool"] for row in said["ratios"][0]["table"]} == {0.5, 1.0}
@@ -239,8 +239,8 @@ def test_a_pool_size_study_is_told_as_the_page_tells_it(scored, capsys, run, sho
         (("--study", "label-budget", "--no-full-data"), "trains on the whole pool too"),
         (("--study", "label-budget", "--order", "as_given"), "budget by budget"),
         (("--study", "label-budget", "--budgets", "0.1,1.5"), "budget must be"),
-        (("--study", "label-budget", "--budgets", ","), "budgets must be one or more"),
-        (("--study", "label-budget", "--methods", "random"), "methods must be one or more"),
+        (("--study", "label-budget", "--budgets", ","), "budgets must list one or more"),
+        (("--study", "label-budget", "--methods", "random"), "methods must list one or more"),
         (("--study", "label-budget", "--truth", "pseudo"), "truth must be one of"),
         (("--study", "label-budget", "--sizes", "0.5"), "--sizes only works with --study pool-size"),
         (("--study", "pool-size", "--budgets", "0.5"), "--budgets only works with --study label-budget"),
