@@ -39,10 +39,10 @@ def one_seed(seed: int, n_images: int | None, short: dict[str, Any]) -> dict[str
     given = np.full(len(truth), -1)
     given[labeled] = truth[labeled]
     started = time.perf_counter()
-    found = train_ssl(
+    result = train_ssl(
         images, given, class_names=names, settings=ssl_preset("quick", **short), seed=seed, progress=Collected()
     )
-    pseudo = np.where(given >= 0, given, found.predicted)
+    pseudo = np.where(given >= 0, given, result.predicted)
     recorder, training = MemoryRecorder(), supervised_preset("quick", **short)
     train_supervised(
         images, pseudo, n_classes=len(names), settings=training, seed=seed, progress=Collected(), record=recorder

@@ -55,12 +55,12 @@ def cutoffs(ratio: float, wrong: float) -> tuple[float, ...]:
 def candidates(pool: ScoredPool, ratio: float, truth: str) -> list[Candidate]:
     """Every coreset to be tried at a ratio."""
     few = cutoffs(ratio, float(pool.wrong_mask.mean())) if truth == "true" else AS_LABELED[ratio]
-    found: list[Candidate] = [("random", "", {})]
-    found += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}) for c in few]
+    tried: list[Candidate] = [("random", "", {})]
+    tried += [("semi_aum_cutoff", f"{c:g}", {"cutoff": c}) for c in few]
     if truth == "pseudo":
         balanced = {"class_balanced": True}
-        found += [("semi_aum_cutoff", f"{c:g} balanced", {"cutoff": c, **balanced}) for c in few[1:]]
-    return found + [("semi_dual_beta", f"T={pool.epochs} c_D={c:g}", {"c_d": c}) for c in C_DS]
+        tried += [("semi_aum_cutoff", f"{c:g} balanced", {"cutoff": c, **balanced}) for c in few[1:]]
+    return tried + [("semi_dual_beta", f"T={pool.epochs} c_D={c:g}", {"c_d": c}) for c in C_DS]
 
 
 def main() -> None:
@@ -136,14 +136,14 @@ def _gains(rows: list[dict[str, str]]) -> dict[str, Any]:
     for row in rows:
         key = f"{row['method']} {row['knob']}".strip()
         by_cell.setdefault((row["pruning_ratio"], key), {})[row["seed"]] = float(row["test_accuracy"])
-    found: dict[str, Any] = {}
+    by_ratio: dict[str, Any] = {}
     for (ratio, key), by_seed in by_cell.items():
         base = by_cell[ratio, "random"]
         gains = [100 * (value - base[seed]) for seed, value in by_seed.items() if seed in base]
         shown = [round(float(np.mean(gains)), 2), round(float(np.std(gains, ddof=1)), 2) if len(gains) > 1 else None]
         mean = round(100 * float(np.mean(list(base.values()))), 2)
-        found.setdefault(ratio, {})[key] = mean if key == "random" else shown
-    return found
+        by_ratio.setdefault(ratio, {})[key] = mean if key == "random" else shown
+    return by_ratio
 
 
 if __name__ == "__main__":

@@ -129,9 +129,9 @@ def usual_way(net_name: str, batch: int, ratio: int, n_steps: int) -> Speed:
         if number == WARM_UP:
             started = time.perf_counter()
         logits = net(torch.cat([x, u_weak.flatten(0, 1), u_strong.flatten(0, 1)]))
-        known, guess, hard = logits[:batch], *logits[batch:].chunk(2)
+        labeled, guess, hard = logits[:batch], *logits[batch:].chunk(2)
         confidence, target = guess.detach().softmax(-1).max(-1)
-        loss = F.cross_entropy(known, y)
+        loss = F.cross_entropy(labeled, y)
         loss = loss + (F.cross_entropy(hard, target, reduction="none") * (confidence >= 0.95)).mean()
         optimizer.zero_grad()
         loss.backward()
@@ -186,7 +186,7 @@ def main() -> None:
     torch.set_num_threads(2)
     rounds = 2 if small else 5
     cases = {"compact": (64, 7, 6 if small else 30), "wrn_28_2": (8, 7, 2) if small else (16, 7, 6)}
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for net in args.nets.split(","):
         batch, ratio, n_steps = cases[net]
         ways: dict[str, Callable[[], Speed]] = {
@@ -200,14 +200,14 @@ def main() -> None:
                 speeds[way].append(run())
         for way, values in speeds.items():
             wall = [speed.wall for speed in values]
-            found[f"{net}_{way}_images_per_s"] = round(statistics.median(wall), 1)
-            found[f"{net}_{way}_spread"] = [round(min(wall), 1), round(max(wall), 1)]
+            result[f"{net}_{way}_images_per_s"] = round(statistics.median(wall), 1)
+            result[f"{net}_{way}_spread"] = [round(min(wall), 1), round(max(wall), 1)]
         for key, way, kind in (("ratio", "ours", 0), ("fp32_ratio", "ours_fp32", 0), ("cpu_ratio", "ours", 1)):
             ratios = [ours[kind] / usual[kind] for ours, usual in zip(speeds[way], speeds["usual"])]
-            found[f"{net}_{key}"] = round(statistics.median(ratios), 2)
-        found[f"{net}_batch"] = [batch, batch * ratio]
-        print(net, {key: value for key, value in found.items() if key.startswith(net)}, flush=True)
-    finish(args, "fixmatch", found, {"rounds": rounds, "threads": 2})
+            result[f"{net}_{key}"] = round(statistics.median(ratios), 2)
+        result[f"{net}_batch"] = [batch, batch * ratio]
+        print(net, {key: value for key, value in result.items() if key.startswith(net)}, flush=True)
+    finish(args, "fixmatch", result, {"rounds": rounds, "threads": 2})
 
 
 if __name__ == "__main__":

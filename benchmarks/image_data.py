@@ -30,17 +30,17 @@ class Data:
 
 def open_data(dataset: str, n_images: int | None = None, *, n_test: int | None = None, seed: int = 0) -> Data:
     """``fashion`` (Debian's package) or an .npz of images, labels, class_names and split, cut to sizes at random."""
-    found = _fashion() if dataset == "fashion" else _npz(Path(dataset))
+    data = _fashion() if dataset == "fashion" else _npz(Path(dataset))
     rng = np.random.default_rng(seed)
-    kept = rng.permutation(len(found.labels))[:n_images]
-    tests = rng.permutation(len(found.test_labels))[:n_test]
+    kept = rng.permutation(len(data.labels))[:n_images]
+    tests = rng.permutation(len(data.test_labels))[:n_test]
     return Data(
-        found.name,
-        found.images[kept],
-        found.labels[kept],
-        found.test_images[tests],
-        found.test_labels[tests],
-        found.class_names,
+        data.name,
+        data.images[kept],
+        data.labels[kept],
+        data.test_images[tests],
+        data.test_labels[tests],
+        data.class_names,
     )
 
 

@@ -59,8 +59,8 @@ window.deep = (what, root = document) => {
   }
   return null;
 };
-let known = null;
-window.stage = () => (known = known?.isConnected ? known : window.deep(".stage"));
+let stageElement = null;
+window.stage = () => (stageElement = stageElement?.isConnected ? stageElement : window.deep(".stage"));
 window.onDeck = () => [window.stage()?.dataset.image, window.stage()?.querySelector(".slot img")];
 window.onPage = () => {
   const image = document.querySelector("[data-testid='stImage'] img");
@@ -76,9 +76,9 @@ localStorage.setItem("semiprune:annotator", "bench");
 
 @contextmanager
 def served(script: str, home: Path, project: str):
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
     environment = os.environ | {"SEMIPRUNE_HOME": str(home), "BENCH_PROJECT": project, "PYTHONPATH": str(common.ROOT)}
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
     process = subprocess.Popen(
@@ -131,7 +131,7 @@ class DeckSide:
             times.append(self.page.evaluate("Promise.race([window.measured, new Promise((r) => setTimeout(r, 5000))])"))
             self.page.wait_for_timeout(self.dice.uniform(20, 60))
         self.page.wait_for_function("() => window.deep('.status').textContent === 'All saved'", timeout=60_000)
-        return [one for one in times if one is not None]  # after the very last image no picture comes
+        return [pair for pair in times if pair is not None]  # after the very last image no picture comes
 
 
 class ButtonSide:
@@ -184,9 +184,9 @@ def main() -> None:
         chromium = browser.version
         browser.close()
         held = {
-            show_id(one.image_id): one.class_id
-            for one in open_store(project).held(annotator="bench")
-            if one.action == "label"
+            show_id(answer.image_id): answer.class_id
+            for answer in open_store(project).held(annotator="bench")
+            if answer.action == "label"
         }
     drawn, on_screen = np.concatenate(deck).T
     button_drawn, button_on_screen = np.concatenate(buttons).T

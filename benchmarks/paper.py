@@ -6,7 +6,7 @@
 
 It walks the product's own line: import (with the variant), a random tenth labeled from the reference labels, FixMatch,
 the dynamics run, every method's own evidence, and the evaluation job. The project stays in ``--home``, so that a
-repeated call goes on where the last one ended, and a call with more methods, ratios or seeds takes over what is there.
+repeated call resumes where the last one ended, and a call with more methods, ratios or seeds reuses what is there.
 ``--closer`` asks for more seeds of the methods that the comparison is about (Random, Semi-AUM, Semi-DUAL) at the ratios
 from ``--closer-from`` on: an interval over three differences is more than twice as wide as one over six, for the same
 spread.
@@ -77,9 +77,9 @@ class Stages:
         started = time.perf_counter()
         work()
         taken = (time.perf_counter() - started) / 60
-        found = self.minutes()
-        found[name] = round(found.get(name, 0) + taken, 2)
-        self.path.write_text(json.dumps(found))
+        minutes = self.minutes()
+        minutes[name] = round(minutes.get(name, 0) + taken, 2)
+        self.path.write_text(json.dumps(minutes))
         print(f"{name}: {taken:.1f} min, load {os.getloadavg()[0]:.1f}", flush=True)
 
 
@@ -198,7 +198,7 @@ def evaluated(
         seeds=tuple(range(n_seeds)),
         preset=args.preset,
         epochs=2 if args.small else args.epochs,
-        knobs={method: known for method, known in args.knobs.items() if method in methods},
+        knobs={method: by_ratio for method, by_ratio in args.knobs.items() if method in methods},
     )
     asked = {name: wanted.to_json()[name] for name in ("methods", "ratios", "seeds", "preset", "epochs", "knobs")}
     finish_job(project, "evaluate", asked, lambda: submit_evaluation(project, wanted))

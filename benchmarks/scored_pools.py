@@ -71,8 +71,8 @@ def _scored_anew(data: Data, settings: SupervisedSettings, ssl: SSLSettings, sha
     labeled = np.random.default_rng([1, LABELED]).permutation(len(data.labels))[: round(share * len(data.labels))]
     given = np.full(len(data.labels), -1)
     given[labeled] = data.labels[labeled]
-    found = train_ssl(data.images, given, class_names=data.class_names, settings=ssl, seed=0, progress=Collected())
-    pseudo = np.where(given >= 0, given, found.predicted)
+    result = train_ssl(data.images, given, class_names=data.class_names, settings=ssl, seed=0, progress=Collected())
+    pseudo = np.where(given >= 0, given, result.predicted)
     recorder = MemoryRecorder()
     train_supervised(
         data.images,

@@ -105,8 +105,8 @@ def make_project(workspace: Workspace, name: str, n: int, n_classes: int) -> Pro
         "variability": rng.random(n) * 0.4,
     }
     settings = ScoreSettings(dual_epochs=30)
-    known = {"pool": pool.hash, "pseudo": project.latest("pseudo").hash}
-    with project.draft("scores", settings=settings.to_json(), inputs=known) as draft:
+    inputs = {"pool": pool.hash, "pseudo": project.latest("pseudo").hash}
+    with project.draft("scores", settings=settings.to_json(), inputs=inputs) as draft:
         write_scores(draft, pool.ids, ScoreTable(columns, settings, n))
         draft.facts.update(n_epochs=30, trajectories=[], seeds=[], stability=None)
     return project
@@ -160,19 +160,19 @@ def moves(browser, address: str, n: int, n_moves: int) -> list[float]:
     slider.wait_for()
     tab.locator(".js-plotly-plot .bars path").first.wait_for(state="attached")
     slider.focus()
-    found, ratio = [], START
+    times, ratio = [], START
     for number in range(n_moves + 2):
         step = 1 if number < n_moves / 2 else -1  # every ratio but those of the way back is a new one
         ratio = round(ratio + step * 0.01, 2)
         wanted = f"{coreset_size(n, ratio):,}"
         tab.evaluate(f"() => {{ window.measured = ({MOVE})({wanted!r}); }}")
         slider.press("ArrowRight" if step > 0 else "ArrowLeft")  # takes the focus back where the page has taken it
-        found.append(float(tab.evaluate("() => window.measured")))
+        times.append(float(tab.evaluate("() => window.measured")))
         tab.wait_for_timeout(150)
     blanks = tab.evaluate("() => window.blanks ?? 0")
     print(f"{n:,} images: {blanks} frames without a picture", flush=True)
     tab.close()
-    return found[2:]  # the first two warm up
+    return times[2:]  # the first two warm up
 
 
 def main() -> None:
@@ -208,7 +208,7 @@ def main() -> None:
         "p50_ms_1281k": round(float(np.percentile(measured["1281k"], 50)), 1),
     }
     details = {
-        name: {"n_images": sizes[name][0], "ms": [round(one, 1) for one in values]} for name, values in measured.items()
+        name: {"n_images": sizes[name][0], "ms": [round(ms, 1) for ms in values]} for name, values in measured.items()
     }
     finish(args, "select_page", keys, details)
 

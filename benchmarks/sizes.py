@@ -66,19 +66,19 @@ def trials(pool: ScoredPool, ratios: list[float], seed: int, *, views: int, out:
             training = coreset_training(PRESET, ratio, len(kept), views=views, epochs=2 if short else None)
             accuracy = tested(data, kept, data.labels, training, seed)
             facts = (data.name, n, int(pool.human_mask.sum()), round(float(pool.wrong_mask.mean()), 4))
-            found = (method, ratio, seed, len(kept), len(data.test_labels), round(accuracy * len(data.test_labels)))
+            outcome = (method, ratio, seed, len(kept), len(data.test_labels), round(accuracy * len(data.test_labels)))
             minutes = round((time.perf_counter() - started) / 60, 2)
-            row = (*facts, views, training.epochs, *found, round(accuracy, 4), minutes, json.dumps(knobs), "")
+            row = (*facts, views, training.epochs, *outcome, round(accuracy, 4), minutes, json.dumps(knobs), "")
             append(out, dict(zip(FIELDS, row, strict=True)))
             print(*row, f"load {os.getloadavg()[0]:.1f}", flush=True)
 
 
 def gains(rows: pd.DataFrame) -> dict[str, Any]:
     """By size, method and ratio: the paired gain over Random in points, half its interval, and the seeds."""
-    found: dict[str, Any] = {}
+    by_size: dict[str, Any] = {}
     for n, some in rows.groupby("n"):
         view = view_of(some)
-        found[str(n)] = {
+        by_size[str(n)] = {
             method: {
                 f"{cell.pruning_ratio:g}": [
                     round(100 * cell.difference.mean, 2),
@@ -91,7 +91,7 @@ def gains(rows: pd.DataFrame) -> dict[str, Any]:
             for method in view.methods
             if method != "random"
         }
-    return found
+    return by_size
 
 
 def main() -> None:

@@ -63,21 +63,21 @@ def one_run(dataset: str, algorithm: str, seed: int, changes: dict[str, Any], th
     }
 
 
-def summarise(found: dict[str, Any]) -> None:
+def summarise(result: dict[str, Any]) -> None:
     """Mean, deviation, minutes and gain of every algorithm that has runs."""
-    for algorithm, runs in found["runs"].items():
+    for algorithm, runs in result["runs"].items():
         runs.sort(key=lambda run: run["seed"])
         accuracies = [run["accuracy"] for run in runs]
-        found[algorithm] = {
+        result[algorithm] = {
             "mean": round(float(np.mean(accuracies)), 4),
             "std": round(float(np.std(accuracies, ddof=1)), 4) if len(runs) > 1 else None,
             "minutes": round(float(np.mean([run["minutes"] for run in runs])), 2),
         }
-        if "supervised" in found["runs"]:
-            base = {run["seed"]: run["accuracy"] for run in found["runs"]["supervised"]}
+        if "supervised" in result["runs"]:
+            base = {run["seed"]: run["accuracy"] for run in result["runs"]["supervised"]}
             gains = [100 * (run["accuracy"] - base[run["seed"]]) for run in runs if run["seed"] in base]
             if gains:
-                found[algorithm]["gain_points"] = round(float(np.mean(gains)), 2)
+                result[algorithm]["gain_points"] = round(float(np.mean(gains)), 2)
 
 
 def main() -> None:
@@ -95,8 +95,8 @@ def main() -> None:
     if args.small:
         changes = {**changes, "epochs": 1}
     name, folder = "ssl_quality_" + Path(args.dataset).stem, results_folder(args)
-    found: dict[str, Any] = {"dataset": Path(args.dataset).stem, "preset": "quick", "settings": changes}
-    found |= {"workers": args.workers, "threads": args.threads, "runs": {}}
+    result: dict[str, Any] = {"dataset": Path(args.dataset).stem, "preset": "quick", "settings": changes}
+    result |= {"workers": args.workers, "threads": args.threads, "runs": {}}
     wanted = sorted(args.algorithms.split(","), key=lambda algorithm: algorithm != "supervised")
     with ProcessPoolExecutor(args.workers, mp_context=get_context("spawn")) as pool:
         asked = {
@@ -107,11 +107,11 @@ def main() -> None:
         for future in as_completed(asked):
             algorithm, run = asked[future], future.result()
             print(algorithm, run, flush=True)
-            found["runs"].setdefault(algorithm, []).append(run)
-            summarise(found)
+            result["runs"].setdefault(algorithm, []).append(run)
+            summarise(result)
             if folder:
-                write_result(folder, name, found, {})
-    print(json.dumps(found))
+                write_result(folder, name, result, {})
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ def differences(packed: zipfile.ZipFile, manifest: Mapping[str, Any]) -> Iterato
 
 
 def _folders(manifest: Mapping[str, Any]) -> list[str]:
-    """``artifacts/<id>``, inputs first, then ``runs/<id>``."""
+    """``artifacts/<id>``, then ``runs/<id>``."""
     folders = dict.fromkeys(str(PurePosixPath(*PurePosixPath(name).parts[:2])) for name in manifest["files"])
     runs = [folder for folder in folders if folder.startswith("runs/")]
     return [*(f"artifacts/{name}" for name in manifest["artifacts"]), *runs]
@@ -226,9 +226,9 @@ def write_archive(project: Project, path: Path = ARCHIVE, *, settings: Mapping[s
     missing = [place.step.title for place in steps.standing(project) if place.state != "done"]
     if [title for title in missing if title != steps.BY_KEY["evaluate"].title]:
         raise MissingStepError(f"The project is not finished; missing: {', '.join(missing)}.")
-    packable = [artifact for artifact in project.artifacts() if artifact.kind != "pool"]
-    by_hash = {artifact.hash: artifact for artifact in packable}
-    packable.sort(key=lambda artifact: (_depth(artifact, by_hash), artifact.id))
+    packable = sorted(
+        (artifact for artifact in project.artifacts() if artifact.kind != "pool"), key=lambda artifact: artifact.id
+    )
     store = open_store(project)
     content = {LABELS: json.dumps(_labels_of(store), ensure_ascii=False).encode()}
     for artifact in packable:
@@ -262,12 +262,6 @@ def write_archive(project: Project, path: Path = ARCHIVE, *, settings: Mapping[s
         )
     files.write_bytes(path, data.getvalue())
     return size
-
-
-def _depth(artifact: artifacts.Artifact, by_hash: Mapping[str, artifacts.Artifact]) -> int:
-    """How many artifacts lie between this one and the pool."""
-    inputs = [by_hash[digest] for digest in artifact.inputs.values() if digest in by_hash]
-    return max((1 + _depth(source, by_hash) for source in inputs), default=0)
 
 
 def _labels_of(store: LabelStore) -> dict[str, Any]:
