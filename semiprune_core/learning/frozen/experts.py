@@ -67,7 +67,11 @@ def propagated(pool: FrozenPool, positions: IntArray, labels: IntArray, n_classe
     sources = np.zeros((len(pool), n_classes), np.float32)
     sources[positions, labels] = 1
     count = sources.sum(0)
-    arrived = propagate(pool.graph, sources * (len(positions) / np.maximum(count, 1)), alpha=alpha)
+    sources *= len(positions) / np.maximum(count, 1)
+    if pool.kernel is None:
+        arrived = propagate(pool.graph, sources, alpha=alpha)
+    else:
+        arrived = pool.kernel[:, positions] @ sources[positions]
     arrived = arrived.astype(np.float64)
     total = arrived.sum(1, keepdims=True)
     shares = np.where(total > 0, arrived / np.where(total > 0, total, 1), 1 / max(int((count > 0).sum()), 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning.frozen.neighbours import nearest, unit_rows
-from semiprune_core.learning.frozen.propagation import neighbour_graph
+from semiprune_core.learning.frozen.propagation import neighbour_graph, propagate
 from semiprune_core.learning.frozen.results import Views
 from semiprune_core.learning.frozen.settings import FrozenSettings
 from semiprune_core.progress import Progress
@@ -23,14 +24,24 @@ SAMPLE = 20_000
 
 @dataclass(frozen=True, eq=False)
 class FrozenPool:
-    """``rows`` (N, D) what a linear head sees, ``strong`` (V, N, D) the same of strong views, ``graph`` (N, N)."""
+    """``rows`` (N, D) what a linear head sees, ``strong`` (V, N, D) the same of strong views, ``graph`` (N, N).
+
+    ``kernel`` (N, N) is what arrives at each image from each other one; only small pools that are fitted many times
+    have it, see :meth:`with_kernel`.
+    """
 
     rows: FloatArray
     strong: FloatArray
     graph: sparse.csr_array
+    kernel: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def with_kernel(self, alpha: float) -> FrozenPool:
+        """The same pool, on which labels flow at once: for a few thousand images and many fits at one ``alpha``."""
+        kernel = propagate(self.graph, np.eye(len(self), dtype=np.float32), alpha=alpha)
+        return dataclasses.replace(self, kernel=kernel)
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,6 +85,14 @@ def test_labels_flow_to_their_own_cloud():
     assert (arrived[:, 4] == NEVER).all()
 
 
+def test_a_kernel_gives_what_the_graph_gives():
+    x, truth = make_clouds(100)
+    pool = prepare_pool(x, FrozenSettings())
+    some = np.arange(0, 100, 7)
+    slow, fast = (propagated(one, some, truth[some], 4, alpha=0.9) for one in (pool, pool.with_kernel(0.9)))
+    assert np.allclose(slow, fast, atol=1e-4)
+
+
 def test_an_expert_that_only_guesses_gets_no_say():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 400)
