@@ -98,6 +98,6 @@ def test_a_running_run_outlives_the_app_and_can_be_stopped(page, server, address
     page.goto(address)
     expect(page.get_by_text(NOT_ENDED)).to_be_visible()
     assert job.status().attempt == 1
-    page.get_by_role("button", name="Stop", exact=True).click()
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()  # not Streamlit's own
     expect(page.get_by_role("button", name="Resume", exact=True)).to_be_visible()
     assert job.status().state == "stopped"
