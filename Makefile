@@ -40,6 +40,7 @@ tools:
 lint: $(INSTALLED_DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 test: $(INSTALLED_DEV) tools lint
 	$(PYTEST) -m "not browser and not fault" -n 2 --dist worksteal $(TEST_ARGS)

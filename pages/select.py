@@ -231,7 +231,7 @@ def choose(project: Project, seen: ScoreView) -> None:
     own = kept.get(request.method)
     with right:
         try:
-            found = select_view.preview(seen, request, kept=own)
+            found = select_view.preview(seen, request, stored=own)
         except SemiPruneError as error:
             errors.show(error)
             return

@@ -10,7 +10,7 @@ import pandas as pd
 
 from semiprune_core import jobs
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, assignments
-from semiprune_core.commands.selecting import follow, numbers, words
+from semiprune_core.commands.selecting import numbers, words
 from semiprune_core.coresets import RATIOS, SAME_BUDGET_RATIOS
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.evaluation import ORDERS, RANDOM, TRUTHS, EvaluationSettings, submit_evaluation
@@ -29,6 +29,7 @@ from semiprune_core.evaluation.studies import (
 )
 from semiprune_core.evaluation.study_view import StudyRun, full_by_share, share_view, trend_sentence
 from semiprune_core.evaluation.view import EvaluationView, percent, summary
+from semiprune_core.jobs import follow
 from semiprune_core.learning.presets import SSL_PRESETS, SUPERVISED_PRESETS
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.methods import METHODS

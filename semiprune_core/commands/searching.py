@@ -6,9 +6,10 @@ import argparse
 
 from semiprune_core import jobs
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
-from semiprune_core.commands.selecting import follow, numbers
+from semiprune_core.commands.selecting import numbers
 from semiprune_core.coresets import CoresetRequest, own_evidence
 from semiprune_core.errors import InvalidSettingError
+from semiprune_core.jobs import follow
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS
 from semiprune_core.project.workspace import Workspace

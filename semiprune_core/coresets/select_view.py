@@ -134,16 +134,16 @@ def shown_score(request: CoresetRequest) -> str:
 
 @lru_cache(maxsize=16)
 def preview(
-    view: ScoreView, request: CoresetRequest, score: str | None = None, *, kept: EvidenceRun | None = None
+    view: ScoreView, request: CoresetRequest, score: str | None = None, *, stored: EvidenceRun | None = None
 ) -> Preview:
     """The coreset that ``request`` asks for and what it does, drawn over ``score`` (its own by default).
 
-    ``kept`` is the evidence of a baseline, which has scores of its own.
+    ``stored`` is the evidence of a baseline, which has scores of its own.
     """
     score = score or shown_score(request)
-    if kept is not None:
-        evidence = _own_evidence(view, kept)
-        values, basis = evidence.scores[score], kept.basis(view.basis)
+    if stored is not None:
+        evidence = _own_evidence(view, stored)
+        values, basis = evidence.scores[score], stored.basis(view.basis)
         edges, place = bin_values(values)
     else:
         table = score_table_for(view, request)

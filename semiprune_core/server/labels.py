@@ -144,7 +144,7 @@ def _queue(request: Request, workspace: Workspace, asked: NextCards) -> dict[str
 def _leases(request: Request, workspace: Workspace, asked: ChangeLeases) -> dict[str, Any]:
     store, _ = _opened(request, workspace)
     if asked.release is not None:
-        store.leases.release(asked.annotator, None if asked.release is True else list(asked.release))
+        store.leases.release(asked.annotator, list(asked.release) if isinstance(asked.release, tuple) else None)
         return {"held": []}
     if asked.renew is None:
         raise InvalidDataError("Name the images to renew or to release.")

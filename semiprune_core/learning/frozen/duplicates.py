@@ -36,7 +36,7 @@ def near_duplicates(
     """
     check_range("threshold", threshold, low=0, high=1, low_open=True)
     n = len(features)
-    groups = np.arange(n)
+    groups: IntArray = np.arange(n)
     if n < 2:
         return groups
     rows = centred_rows(features)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from semiprune_core.progress import Progress, Stopped
@@ -42,7 +44,7 @@ def nearest(rows: FloatArray, k: int, *, progress: Progress | None = None) -> tu
     return places, cosines
 
 
-def cosine_blocks(rows: FloatArray, *, progress: Progress | None = None):
+def cosine_blocks(rows: FloatArray, *, progress: Progress | None = None) -> Iterator[tuple[int, FloatArray]]:
     """Blocks of the matrix of all cosines: the first row's position, and (block, N) values that may be overwritten."""
     n = len(rows)
     block = max(1, CELLS // max(n, 1))
