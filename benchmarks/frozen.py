@@ -1,0 +1,235 @@
+"""Heads on frozen features, a tenth of the labels: accuracy and balanced accuracy on the images without a label.
+
+    .venv/bin/python benchmarks/frozen.py --data DIR --work DIR heads [--pools P,Q] [--draws 3] [--keep]
+    .venv/bin/python benchmarks/frozen.py --data DIR --work DIR coverage [--draws 2000] [--keep]
+    .venv/bin/python benchmarks/frozen.py --data DIR --work DIR duplicates [--pools P,Q] [--keep]
+
+DIR of --data holds clothing_photos.zip, cifar10_12k.npz and traffic_signs_6k.npz; features are made once (the packaged
+encoder; the images, mirrored ones, one strong view) and kept in --work. Pools that may tune: ``cifar_first`` (the
+first 6,000 images of the file) and ``fashion`` (those of the demo pool among Fashion-MNIST's first 30,000). All others
+(``photos``, ``cifar``, ``cifar_rest``, ``signs``, ``demo``) only confirm. The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import time
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from common import write_result
+from PIL import Image
+
+from semiprune_core.embeddings.encoders import PACKAGED, encode, open_encoder
+from semiprune_core.learning import augment
+from semiprune_core.learning.frozen import FrozenSettings, Views, fit_pool, near_duplicates, prepare_pool
+from semiprune_core.learning.frozen.coverage import simulate_coverage
+from semiprune_core.learning.frozen.duplicates import centred_rows
+from semiprune_core.learning.frozen.prepare import Scaling, main_directions
+from semiprune_core.paths import PathGuard
+from semiprune_core.records import UNLABELED
+
+DEMO = Path(__file__).parents[1] / "assets" / "demo_pool.npz"
+TUNING = ("cifar_first", "fashion")
+POOLS = (*TUNING, "photos", "cifar", "cifar_rest", "signs", "demo")
+SIDES = {"photos": 224}
+SIDE = 160
+COPIES = ("resized", "recompressed", "cropped", "mirrored")
+HEADS: dict[str, dict[str, Any]] = {
+    "logistic, features alone": {"head": "logistic", "smooth": False},
+    "logistic": {"head": "logistic"},
+    "propagation": {"head": "propagation"},
+    "combined": {},
+    "ssl fixmatch": {"head": "ssl", "n_folds": 3},
+    "ssl freematch": {"head": "ssl", "n_folds": 3, "algorithm": "freematch"},
+}
+
+
+def open_images(pool: str, data: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Images (N, s, s, C) uint8 and true classes (N,)."""
+    if pool == "photos":
+        return _photos(data / "clothing_photos.zip", SIDES["photos"])
+    if pool in ("fashion", "demo"):
+        with np.load(DEMO) as file:
+            numbers = np.array([int(Path(path).stem) for path in file["paths"]])
+            kept = (file["split"] == "pool") & ((numbers < 30_000) | (pool == "demo"))
+            return file["images"][kept][..., None], file["labels"][kept].astype(np.int64)
+    with np.load(data / ("traffic_signs_6k.npz" if pool == "signs" else "cifar10_12k.npz")) as file:
+        kept = np.flatnonzero(file["split"] == "train")
+        kept = {"cifar_first": kept[:6000], "cifar_rest": kept[6000:]}.get(pool, kept)
+        return file["images"][kept], file["labels"][kept].astype(np.int64)
+
+
+def _photos(path: Path, side: int) -> tuple[np.ndarray, np.ndarray]:
+    images, classes = [], []
+    with zipfile.ZipFile(path) as archive:
+        for name in sorted(name for name in archive.namelist() if name.startswith("train/") and name.endswith(".jpg")):
+            with Image.open(io.BytesIO(archive.read(name))) as picture:
+                picture.draft("RGB", (2 * side, 2 * side))
+                images.append(np.asarray(picture.convert("RGB").resize((side, side), Image.Resampling.BICUBIC)))
+            classes.append(name.split("/")[1])
+    return np.stack(images), np.unique(classes, return_inverse=True)[1]
+
+
+def strong_views(images: np.ndarray, seed: int) -> np.ndarray:
+    """FixMatch's strong augmentation, once for every image."""
+    generator = torch.Generator().manual_seed(seed)
+    done = []
+    for start in range(0, len(images), 100):
+        part = torch.from_numpy(np.array(images[start : start + 100])).permute(0, 3, 1, 2)
+        side = part.shape[-1]
+        draw = augment.draw_strong(
+            len(part), pad=round(side / 8), flip=True, n_ops=2, strength=1.0, generator=generator
+        )
+        grey = torch.full((part.shape[1],), 127.0)
+        done.append(augment.strong(part, draw, cutout=0.5, fill=grey).clamp(0, 255).byte().permute(0, 2, 3, 1).numpy())
+    return np.concatenate(done)
+
+
+def features(pool: str, view: str, images: np.ndarray, work: Path) -> np.ndarray:
+    """(N, D) float32 of one view, from ``work`` where it was made before."""
+    kept = work / f"{pool}-{view}.npy"
+    if not kept.is_file():
+        seen = {
+            "plain": lambda: images,
+            "mirrored": lambda: images[:, :, ::-1],
+            "strong": lambda: strong_views(images, 0),
+        }
+        encoder = open_encoder(PACKAGED, guard=PathGuard((work,)))
+        np.save(kept, encode(encoder, seen[view](), side=SIDES.get(pool, SIDE), report=lambda done, n: None))
+    return np.load(kept, allow_pickle=False).astype(np.float32)
+
+
+def heads(pools: list[str], n_draws: int, data: Path, work: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for pool in pools:
+        images, truth = open_images(pool, data)
+        flips = pool != "signs"  # a mirrored sign is another sign
+        plain, strong = (features(pool, view, images, work) for view in ("plain", "strong"))
+        weak = features(pool, "mirrored", images, work)[None] if flips else None
+        prepared = {}
+        for smooth in (True, False):
+            began = time.perf_counter()
+            settings = FrozenSettings(smooth=smooth)
+            prepared[smooth] = prepare_pool(plain, settings, views=Views(weak=weak, strong=strong[None]))
+            seconds = time.perf_counter() - began
+        groups = near_duplicates(plain)
+        found[pool] = {"prepare_seconds": round(seconds, 1), "n_groups": len(np.unique(groups))}
+        for name, changes in HEADS.items():
+            settings = FrozenSettings(**changes)
+            runs = [
+                _run(prepared[settings.smooth], truth, groups, settings, seed=1000 + draw) for draw in range(n_draws)
+            ]
+            found[pool][name] = {key: round(float(np.mean([run[key] for run in runs])), 4) for key in runs[0]}
+            print(pool, name, found[pool][name], flush=True)
+    return found
+
+
+def _run(
+    prepared: Any, truth: np.ndarray, groups: np.ndarray, settings: FrozenSettings, *, seed: int
+) -> dict[str, float]:
+    labels = np.full(len(truth), UNLABELED)
+    drawn = np.random.default_rng(seed).permutation(len(truth))[: round(0.1 * len(truth))]
+    labels[drawn] = truth[drawn]
+    began = time.perf_counter()
+    result = fit_pool(prepared, labels, n_classes=int(truth.max()) + 1, groups=groups, settings=settings)
+    seconds = time.perf_counter() - began
+    rest = labels == UNLABELED
+    right = result.labels == truth
+    assert result.quality is not None
+    return {
+        "accuracy": float(right[rest].mean()),
+        "balanced": float(np.mean([right[rest & (truth == label)].mean() for label in np.unique(truth)])),
+        "estimate": result.quality.accuracy.value,
+        "low": result.quality.accuracy.low,
+        "high": result.quality.accuracy.high,
+        "ece": result.quality.ece,
+        "seconds": seconds,
+    }
+
+
+def coverage(pools: list[str], n_draws: int, data: Path, work: Path) -> dict[str, Any]:
+    """On 3,000 images in 32 main directions, so that thousands of draws are feasible."""
+    settings = FrozenSettings(smooth=False, penalties=(1e-2, 1e-3))
+    found: dict[str, Any] = {}
+    for pool in pools:
+        images, truth = open_images(pool, data)
+        kept = np.random.default_rng(5).permutation(len(truth))[:3000]
+        plain = features(pool, "plain", images, work)[kept]
+        rows = main_directions(Scaling.of(plain)(plain), 32)
+        prepared = prepare_pool(rows, settings).with_kernel(settings.alpha)
+        for n_labels in (60, 150, 600):
+            result = asdict(simulate_coverage(prepared, truth[kept], n_labels, range(n_draws), settings))
+            found[f"{pool} {n_labels}"] = result
+            print(pool, n_labels, result, flush=True)
+    return found
+
+
+def duplicates(pools: list[str], _: int, data: Path, work: Path) -> dict[str, Any]:
+    """Share of planted copies at or above a cosine with their original, and of other pairs, by threshold."""
+    found: dict[str, Any] = {}
+    for pool in pools:
+        images, _truth = open_images(pool, data)
+        plain = features(pool, "plain", images, work)
+        chosen = np.random.default_rng(1).permutation(len(images))[:150]
+        planted = np.concatenate([np.stack(_copies(images[place])) for place in chosen])
+        encoder = open_encoder(PACKAGED, guard=PathGuard((work,)))
+        copies = encode(encoder, planted, side=SIDES.get(pool, SIDE), report=lambda done, n: None)
+        rows = centred_rows(np.concatenate([plain, copies.astype(np.float32)]))
+        originals, others = rows[: len(plain)], rows[len(plain) :].reshape(len(chosen), len(COPIES), -1)
+        likeness = np.einsum("pd,pkd->pk", originals[chosen], others)
+        pairs = np.sort((originals[chosen] @ originals.T).ravel())[: -len(chosen)]
+        for threshold in (0.8, 0.85, 0.9, 0.95):
+            recall = dict(zip(COPIES, (likeness >= threshold).mean(0).round(4).tolist(), strict=True))
+            found[f"{pool} {threshold}"] = {**recall, "other_pairs": float((pairs >= threshold).mean())}
+            print(pool, threshold, found[f"{pool} {threshold}"], flush=True)
+    return found
+
+
+def _copies(image: np.ndarray) -> list[np.ndarray]:
+    """The image made smaller and larger again, as a JPEG of quality 60, without its outer 5%, mirrored."""
+    side = len(image)
+    picture = Image.fromarray(image.squeeze())
+    smaller = picture.resize((round(0.7 * side),) * 2, Image.Resampling.BICUBIC)
+    packed = io.BytesIO()
+    picture.save(packed, "JPEG", quality=60)
+    edge = 0.025 * side
+    box = (edge, edge, side - edge, side - edge)
+    made = (
+        smaller.resize((side, side), Image.Resampling.BICUBIC),
+        Image.open(packed).convert(picture.mode),
+        picture.transform((side, side), Image.Transform.EXTENT, box, Image.Resampling.BICUBIC),
+        picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT),
+    )
+    return [np.asarray(copy).reshape(image.shape) for copy in made]
+
+
+PARTS = {"heads": heads, "coverage": coverage, "duplicates": duplicates}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=tuple(PARTS))
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--pools", default="", help="names, separated by commas")
+    parser.add_argument("--draws", type=int, default=0)
+    parser.add_argument("--keep", action="store_true", help="write the result into benchmarks/results")
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    pools = given.pools.split(",") if given.pools else list(POOLS if given.part == "heads" else TUNING)
+    n_draws = given.draws or (2000 if given.part == "coverage" else 3)
+    found = PARTS[given.part](pools, n_draws, given.data, given.work)
+    if given.keep:
+        write_result(f"frozen_{given.part}", {"draws": n_draws}, found)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
