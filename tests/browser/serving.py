@@ -13,6 +13,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.waiting import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -35,7 +37,7 @@ class Server:
         command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(self.port)]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + PATIENCE
         while not self._answers():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"The app did not start:\n{self.log.read_text()}")

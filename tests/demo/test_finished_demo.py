@@ -22,6 +22,7 @@ from semiprune_core.refresh import freshness
 from semiprune_core.results import latest_pseudo, latest_scores
 from semiprune_core.selection import AIMS
 from semiprune_core.trust.review import label_images
+from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 
@@ -200,7 +201,7 @@ def test_a_copy_that_cannot_be_finished_leaves_nothing(project, workspace, monke
 
 @pytest.mark.parametrize("page", ["home", *steps.BY_KEY])
 def test_every_page_is_full(project, page):
-    app = AppTest.from_file(MAIN, default_timeout=120)
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE)
     app.session_state["project"] = project.name
     app.run()
     app = app if page == "home" else app.switch_page(f"{page}.py").run()
@@ -212,7 +213,7 @@ def test_every_page_is_full(project, page):
 
 
 def test_the_tour_goes_through_it_where_no_project_is_open(project):
-    app = AppTest.from_file(MAIN, default_timeout=120).run()
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE).run()
     app.button(key="tour_start").click().run()
     app.button(key="tour_next").click().run()
     assert not app.exception and app.session_state["project"] == project.name
@@ -221,7 +222,7 @@ def test_the_tour_goes_through_it_where_no_project_is_open(project):
 
 @pytest.mark.slow
 def test_one_click_on_the_first_page_brings_it(workspace):
-    app = AppTest.from_file(MAIN, default_timeout=120).run()
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE).run()
     next(button for button in app.button if button.label == "Open the finished demo").click().run()
     assert not app.exception
     job = jobs.list_jobs(workspace.project(finished_demo.NAME), finished_demo.KIND)[0]

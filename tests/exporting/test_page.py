@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 from semiprune_core import jobs, steps
 from semiprune_core.exporting import export_csv, list_exports, submit_verify
 from tests.support.scored_projects import call_labels_done
+from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 
@@ -31,7 +32,7 @@ def supervised(monkeypatch):
 
 
 def opened(project):
-    app = AppTest.from_file(MAIN, default_timeout=90)
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE)
     app.session_state["project"] = project.name
     app.run()
     app.switch_page("export.py").run()

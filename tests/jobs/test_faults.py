@@ -37,7 +37,7 @@ from semiprune_core.jobs import (
 from semiprune_core.project.workspace import Workspace
 from tests.jobs.helpers import fresh_supervisor, spans
 from tests.support.effort import FULL
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.fault
 
@@ -104,7 +104,7 @@ def test_racing_supervisors_start_every_job_once_and_one_at_a_time_per_device(pr
     made = [submit(project, "count", {"n": 3}, device=devices[i % 2]) for i in range(12 if FULL else 6)]
     apps = [fresh_supervisor(project.workspace.root, seconds=60) for _ in range(3)]
     for app in apps:
-        app.communicate(timeout=60)
+        app.communicate(timeout=PATIENCE)
     assert [job.status().state for job in made] == [DONE] * len(made), [job.log_tail() for job in made]
     runs = spans(project.folder)
     assert all(len(runs[job.id]) == 1 for job in made)

@@ -10,7 +10,7 @@ import pytest
 from semiprune_core.errors import JobError
 from semiprune_core.jobs import DONE, QUEUED, RUNNING, submit, supervise, supervise_forever, supervisor, wait
 from tests.jobs.helpers import spans
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 
 def test_jobs_of_one_device_run_one_after_the_other_in_order_of_creation(project):
@@ -72,7 +72,7 @@ def test_looking_after_jobs_goes_on_after_an_error(project, monkeypatch, caplog)
 
     async def watch():
         task = asyncio.create_task(supervise_forever(project.workspace, interval=0.01))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while not job.status().is_over:
                 await asyncio.sleep(0.01)
         task.cancel()

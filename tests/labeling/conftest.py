@@ -17,7 +17,7 @@ import pytest
 
 from semiprune_core.labeling import Event, LabelStore
 from semiprune_core.labeling.database import Database
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 REQUIRE = "SEMIPRUNE_REQUIRE_POSTGRES"
 
@@ -90,7 +90,7 @@ def postgresql_url() -> Iterator[str]:
     finally:
         if server is not None:
             server.send_signal(signal.SIGINT)
-            server.wait(timeout=30)
+            server.wait(timeout=PATIENCE)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -23,6 +23,7 @@ from semiprune_core.labeling.database import URL_VARIABLE
 from semiprune_core.project.pool import show_id
 from semiprune_core.server import browser_token
 from tests.support.effort import FULL
+from tests.support.waiting import PATIENCE
 
 WRITER = Path(__file__).with_name("writer.py")
 ROOT = Path(__file__).parents[2]
@@ -71,7 +72,7 @@ def test_nothing_acknowledged_is_missing_after_kill_9(store, start):
         assert first, writer.stderr.read()
         timer = threading.Timer(rng.uniform(0, 0.25), writer.kill)
         timer.start()
-        rest, _ = writer.communicate(timeout=60)
+        rest, _ = writer.communicate(timeout=PATIENCE)
         timer.join()
         whole_lines = (first + rest).rsplit("\n", 1)[0]
         acknowledged += whole_lines.split()

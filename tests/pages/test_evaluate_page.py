@@ -20,6 +20,7 @@ from semiprune_core.methods import METHODS
 from semiprune_core.trials import BOOK, Trial, TrialBook
 from tests.support.scored_projects import add_trajectory, call_labels_done, make_scored
 from tests.support.trial_tables import fake_evaluation, fake_trials, table, trial
+from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 
@@ -45,7 +46,7 @@ def queued(monkeypatch):
 
 
 def opened(project):
-    app = AppTest.from_file(MAIN, default_timeout=90)
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE)
     app.session_state["project"] = project.name
     app.run()
     app.switch_page("evaluate.py").run()

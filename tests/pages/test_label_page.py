@@ -9,6 +9,7 @@ from semiprune_core import steps
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import Event, open_store
 from tests.support.fake_model import give_model
+from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 
@@ -24,7 +25,7 @@ def store(project):
 
 
 def opened(project, *, annotator="ada", view=None):
-    app = AppTest.from_file(MAIN, default_timeout=60)
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE)
     app.session_state["project"] = project.name
     if annotator:
         app.session_state["annotator"] = annotator

@@ -8,13 +8,14 @@ from streamlit.testing.v1 import AppTest
 
 from semiprune_core import steps
 from semiprune_core.importing.sources.base import SourceSpec
+from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 PAGES = ["home", "new", *steps.BY_KEY]
 
 
 def opened(page, project=None):
-    app = AppTest.from_file(MAIN, default_timeout=60)
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE)
     if project is not None:
         app.session_state["project"] = project.name
     app.run()
@@ -44,7 +45,7 @@ def test_a_page_opens_for_a_project_with_images(page, class_folder, import_into)
 
 
 def test_a_project_that_went_away_is_no_error(workspace):
-    app = AppTest.from_file(MAIN, default_timeout=60)
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE)
     app.session_state["project"] = "gone"
     assert not app.run().exception
 
@@ -59,7 +60,7 @@ def test_a_damaged_project_is_named_beside_the_others(workspace):
 
 @pytest.mark.parametrize("way", ["upload", "folder", "zip", "manifest", "torchvision"])
 def test_every_way_to_choose_a_source_opens(way):
-    app = AppTest.from_file(MAIN, default_timeout=60).run().switch_page("new.py")
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE).run().switch_page("new.py")
     app.session_state["new_way"] = way
     assert not app.run().exception
 
@@ -76,7 +77,7 @@ def test_every_way_to_choose_a_source_opens(way):
 )
 def test_a_bad_source_is_refused_in_words_on_the_page(tmp_path, key, way, text, words):
     (tmp_path / "empty.csv").write_text("")
-    app = AppTest.from_file(MAIN, default_timeout=60).run().switch_page("new.py")
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE).run().switch_page("new.py")
     app.session_state["new_way"] = way
     app.session_state[key] = text.format(tmp=tmp_path)
     app.run()
@@ -87,7 +88,7 @@ def test_a_bad_source_is_refused_in_words_on_the_page(tmp_path, key, way, text, 
 
 def test_a_table_with_other_column_names_gets_a_chooser(tmp_path, class_folder):
     (tmp_path / "t.csv").write_text("where;what\ncat/001.png;cat\n")
-    app = AppTest.from_file(MAIN, default_timeout=60).run().switch_page("new.py")
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE).run().switch_page("new.py")
     app.session_state["new_way"] = "manifest"
     app.session_state["new_table"] = str(tmp_path / "t.csv")
     app.run()

@@ -13,6 +13,7 @@ from semiprune_core.labeling import open_store
 from semiprune_core.progress import Collected
 from semiprune_core.trust import review
 from tests.support.scored_projects import add_pseudo, call_labels_done, make_pool, make_scored
+from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 
@@ -24,7 +25,7 @@ def labels_are_done(monkeypatch):
 
 
 def opened(page, project):
-    app = AppTest.from_file(MAIN, default_timeout=90)
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE)
     app.session_state["project"] = project.name
     app.run()
     app.switch_page(f"{page}.py").run()
@@ -137,7 +138,7 @@ def test_a_coreset_opens_as_a_labeling_queue_and_back(workspace, tmp_path):
     store.classes.add(project.pool().class_names, annotator="ada")
     run = build_coreset(project, CoresetRequest(pruning_ratio=0.9))
     review.label_images(store, project.pool().ids[run.coreset().indices[:3]].tolist(), "0", annotator="ada")
-    app = AppTest.from_file(MAIN, default_timeout=90)
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE)
     app.session_state["project"], app.session_state["annotator"] = project.name, "ada"
     app.run()
     app.switch_page("select.py").run()
@@ -152,7 +153,7 @@ def test_a_coreset_opens_as_a_labeling_queue_and_back(workspace, tmp_path):
 
 def test_a_coreset_of_another_project_is_no_error_on_the_label_page(workspace, tmp_path):
     project = make_scored(workspace, tmp_path)
-    app = AppTest.from_file(MAIN, default_timeout=90)
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE)
     app.session_state["project"], app.session_state["annotator"] = project.name, "ada"
     app.session_state["label_coreset"] = "coreset-0077"
     app.run()

@@ -7,12 +7,13 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.tour import STOPS
 from semiprune_core import steps
+from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 
 
 def opened():
-    return AppTest.from_file(MAIN, default_timeout=60).run()
+    return AppTest.from_file(MAIN, default_timeout=PATIENCE).run()
 
 
 def panel(app):
@@ -70,6 +71,6 @@ def test_it_is_left_at_once_and_stays_away(page):
 
 
 def test_a_reload_finds_it_again_in_the_address():
-    app = AppTest.from_file(MAIN, default_timeout=60)
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE)
     app.query_params["tour"] = "1"
     assert "**Projects**" in panel(app.run())

@@ -25,6 +25,7 @@ from semiprune_core.results import CoresetRun, latest_scores
 from semiprune_core.trust import review
 from tests.support.scored_projects import make_scored
 from tests.support.training_projects import short_run, small_project, unlabeled
+from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 DYNAMICS = {"epochs": 4, "batch_size": 16, "precision": "fp32", "checkpoint_every": 3}
@@ -182,7 +183,7 @@ def test_pressed_twice_it_is_one_job(project):
 def test_the_page_offers_it_and_shows_its_steps(project, monkeypatch):
     correct_one(project)
     monkeypatch.setenv("SEMIPRUNE_HOME", str(project.workspace.root))
-    app = AppTest.from_file(MAIN, default_timeout=120)
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE)
     app.session_state["project"] = project.name
     app.run()
     for page in ("pseudo", "map", "scores", "select"):

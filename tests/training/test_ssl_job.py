@@ -19,9 +19,7 @@ from semiprune_core.results import latest_pseudo
 from semiprune_core.training import TrainSettings, preflight
 from tests.support.pools import NAMES
 from tests.support.training_projects import draw, label, short_run, small_project, unlabeled
-from tests.support.waiting import wait_until
-
-PATIENCE = 120
+from tests.support.waiting import PATIENCE, wait_until
 
 
 @pytest.fixture
