@@ -124,7 +124,7 @@ def test_the_papers_values_limit_the_grid_to_themselves_and_neighbours():
         ({"method": "random"}, "nothing to search for"),
         ({"ratios": ()}, "ratios"),
         ({"ratios": (0.0,)}, "ratio must be above 0"),
-        ({"ratios": (0.5, 0.5)}, "different"),
+        ({"ratios": (0.5, 0.5)}, "each once"),
         ({"seeds": ()}, "seeds"),
         ({"start": "cifar10"}, "start must be paper:"),
         ({"validation": 0.9}, "validation"),
