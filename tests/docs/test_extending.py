@@ -102,7 +102,7 @@ def test_the_common_suites_pass_over_the_examples_in_the_tree(tmp_path):
             shutil.copy(ROOT / name, house / name)
     for code in blocks("python"):
         (house / re.match(r"# (semiprune_core/\S+\.py)\n", code).group(1)).write_text(code)
-    words = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-k", NEWCOMERS, *SUITES]
+    words = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-k", NEWCOMERS, *SUITES]
     done = subprocess.run(
         words, cwd=house, env={**os.environ, "PYTHONPATH": str(house)}, capture_output=True, text=True
     )

@@ -147,7 +147,7 @@ def test_every_score_tells_its_facts(name):
 @pytest.mark.parametrize("name", [name for name in SCORES if name != "forgetting"])
 def test_every_score_refuses_what_is_not_finite(name, bad):
     prob = np.full((12, 5), 0.5)
-    prob[3, 4] = bad
+    prob[3 if name in TWINS else -1, 4] = bad  # a newcomer may look at late epochs alone
     last = [0, 0, 0, 0, bad]
     with pytest.raises(InvalidDataError, match="1 of 5 images"):
         SCORES[name](trajectory_of(prob, margin=prob, el2n=prob, correct=np.ones((12, 5)), last_entropy=last))
