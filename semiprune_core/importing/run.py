@@ -18,7 +18,7 @@ from semiprune_core.errors import SemiPruneError, SourceError
 from semiprune_core.importing.sources import open_source
 from semiprune_core.importing.sources.base import Entry, FileAt, Source, SourceSpec
 from semiprune_core.importing.sources.reading import read_entry
-from semiprune_core.importing.workers import DecodePool
+from semiprune_core.importing.workers import DecodePool, import_task
 from semiprune_core.importing.writer import SegmentWriter
 from semiprune_core.paths import is_inside, shown
 from semiprune_core.progress import Progress, Stopped
@@ -40,6 +40,8 @@ class ImportSettings(Settings):
     pool: Mapping[str, Any] | None = None
     n_workers: int = 0
     """0: one per core."""
+    features: bool | None = None
+    """Whether features are computed afterwards; None: as the project says, which is yes unless it was switched off."""
 
 
 def suggest_pool_settings(source: Source) -> PoolSettings:
@@ -80,7 +82,7 @@ def import_source(project: Project, settings: ImportSettings, progress: Progress
         with (
             SegmentWriter(draft.folder, pool, packed=packed, known_ids=known_ids) as writer,
             DecodePool(
-                pool, n_workers=settings.n_workers or os.cpu_count() or 1, spool_folder=scratch if packed else None
+                import_task(pool, scratch if packed else None), n_workers=settings.n_workers or os.cpu_count() or 1
             ) as decoders,
         ):
             done = 0

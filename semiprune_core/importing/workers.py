@@ -17,9 +17,10 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import psutil
@@ -38,6 +39,7 @@ WALL_SECONDS_PER_IMAGE = 60.0
 WORKER_MEMORY = 4 << 30
 THUMBNAIL_SIDE = 192
 CHUNK = 64
+BETWEEN = -1  # the place of a worker that is at no image
 STILLBORN = 3  # workers that may die before their first image, one after the other
 WINDOW = 4  # chunks in flight per worker, which bounds the memory
 
@@ -75,6 +77,12 @@ class Chunk:
     problems: list[Problem] = field(default_factory=list)
     images: np.ndarray | None = None
     n_entries: int = 0
+
+
+class Task(Protocol):
+    """What workers do with some entries; it keeps ``at`` true and lists as problems what cannot be decoded."""
+
+    def __call__(self, entries: Sequence[Entry], *, at: Any = None) -> Chunk: ...
 
 
 def decode_chunk(
@@ -124,22 +132,24 @@ def _row(entry: Entry, decoded: images.Decoded, data: bytes) -> Row:
     )
 
 
-def _work(connection: Connection, settings: PoolSettings, spool_folder: str | None, at: Any) -> None:
+def _work(connection: Connection, task: Task, at: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (WORKER_MEMORY, WORKER_MEMORY))
     with contextlib.suppress(EOFError, BrokenPipeError):
         while (entries := connection.recv()) is not None:
-            connection.send(decode_chunk(entries, settings, spool_folder=spool_folder, at=at))
+            chunk = task(entries, at=at)
+            at[1] = BETWEEN  # a parent that is slow to take the answer is not the fault of an image
+            connection.send(chunk)
 
 
 class Worker:
     """One process, the chunks it has been given, and the clock of the image it is at."""
 
-    def __init__(self, context: Any, settings: PoolSettings, spool_folder: str | None) -> None:
+    def __init__(self, context: Any, task: Task) -> None:
         self.at = context.RawArray("q", 2)
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, settings, spool_folder, self.at), daemon=True)
+        self.process = context.Process(target=_work, args=(theirs, task, self.at), daemon=True)
         self.process.start()
         theirs.close()
         self.given: deque[tuple[int, list[Entry]]] = deque()
@@ -158,7 +168,7 @@ class Worker:
         with contextlib.suppress(psutil.Error):
             used = psutil.Process(self.process.pid).cpu_times()
             now = (time.monotonic(), used.user + used.system)
-            if self.at[0] != self._seen:
+            if self.at[0] != self._seen or self.at[1] == BETWEEN:
                 self._seen, self._since = self.at[0], now
             wall, cpu = now[0] - self._since[0], now[1] - self._since[1]
             return self.at[0] > 0 and (cpu > CPU_SECONDS_PER_IMAGE or wall > WALL_SECONDS_PER_IMAGE)
@@ -170,13 +180,18 @@ class Worker:
         self.connection.close()
 
 
-class DecodePool:
-    """Worker processes that turn entries into :class:`Chunk` objects, in order."""
+def import_task(settings: PoolSettings, spool_folder: Path | None = None) -> Task:
+    """What an import's workers do: see :func:`decode_chunk`."""
+    return partial(decode_chunk, settings=settings, spool_folder=str(spool_folder) if spool_folder else None)
 
-    def __init__(self, settings: PoolSettings, *, n_workers: int, spool_folder: Path | None = None) -> None:
+
+class DecodePool:
+    """Worker processes that turn entries into :class:`Chunk` objects, in order, ``chunk_size`` to each."""
+
+    def __init__(self, task: Task, *, n_workers: int, chunk_size: int = CHUNK) -> None:
         self._context = multiprocessing.get_context(START_METHOD)
-        self._settings = settings
-        self._spool_folder = str(spool_folder) if spool_folder else None
+        self._task = task
+        self._chunk_size = chunk_size
         self._partial: dict[int, Chunk] = {}
         self._stillborn = 0
         self._workers = [self._start() for _ in range(n_workers)]
@@ -189,12 +204,12 @@ class DecodePool:
             worker.end()
 
     def _start(self) -> Worker:
-        return Worker(self._context, self._settings, self._spool_folder)
+        return Worker(self._context, self._task)
 
     def run(self, entries: Iterator[Entry]) -> Iterator[Chunk]:
         """Decode everything; chunks come back in the order of the entries."""
         done: dict[int, Chunk] = {}
-        chunks = enumerate(_chunks(entries))
+        chunks = enumerate(_chunks(entries, self._chunk_size))
         next_out, exhausted = 0, False
         while True:
             while not exhausted and (worker := self._least_busy()) is not None and len(done) < WINDOW * 4:
@@ -256,11 +271,11 @@ class DecodePool:
             fresh.give(number, entries)
 
 
-def _chunks(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
+def _chunks(entries: Iterator[Entry], size: int) -> Iterator[list[Entry]]:
     chunk: list[Entry] = []
     for entry in entries:
         chunk.append(entry)
-        if len(chunk) == CHUNK:
+        if len(chunk) == size:
             yield chunk
             chunk = []
     if chunk:

@@ -54,7 +54,16 @@ class ArrayRow:
     row: int
 
 
-Locator = FileAt | ArchiveMember | ArrayRow
+@dataclass(frozen=True, slots=True)
+class BlobPart:
+    """``size`` bytes from ``offset`` of a file that holds many originals end to end, as a pool's segment packs them."""
+
+    file: str
+    offset: int
+    size: int
+
+
+Locator = FileAt | ArchiveMember | ArrayRow | BlobPart
 
 
 @dataclass(frozen=True, slots=True)

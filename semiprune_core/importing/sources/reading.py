@@ -18,7 +18,7 @@ from PIL import Image
 from semiprune_core.errors import SourceError, UnsafePathError
 from semiprune_core.importing import corruptions, images
 from semiprune_core.importing.sources import ziplist
-from semiprune_core.importing.sources.base import ArchiveMember, ArrayRow, Entry, FileAt
+from semiprune_core.importing.sources.base import ArchiveMember, ArrayRow, BlobPart, Entry, FileAt
 from semiprune_core.paths import is_inside, shown
 
 MAX_FILE_BYTES = 200 * 10**6
@@ -42,9 +42,12 @@ def read_entry(entry: Entry) -> tuple[images.Decoded, bytes]:
 
 
 def read_bytes(entry: Entry) -> bytes:
-    """The original bytes of a file or an archive's member."""
+    """The original bytes of a file, an archive's member or a part of a blob."""
     if isinstance(entry.locator, FileAt):
         return _file(entry.locator, entry.path)
+    if isinstance(entry.locator, BlobPart):
+        at = entry.locator
+        return os.pread(_opened(at.file, _version(at.file)).number, at.size, at.offset)
     assert isinstance(entry.locator, ArchiveMember)
     return _member(entry.locator)
 

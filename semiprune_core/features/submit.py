@@ -1,0 +1,57 @@
+"""Asking for features: what can be chosen, and the job that computes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from semiprune_core import jobs
+from semiprune_core.checks import check_choice, check_range
+from semiprune_core.embeddings.encoders import LEAST_SIDE, MOST_SIDE, PACKAGED, named_encoder
+from semiprune_core.embeddings.engines import AUTO, ENGINES
+from semiprune_core.errors import MissingStepError
+from semiprune_core.project.workspace import Project
+from semiprune_core.settings import Settings
+
+KIND = "features"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedSettings(Settings):
+    """``encoder`` by name, ``weights`` a safetensors file or "" for its own, ``size`` in pixels or 0 for its own."""
+
+    encoder: str = PACKAGED
+    weights: str = ""
+    size: int = 0
+    engine: str = AUTO
+    device: str = "auto"
+    n_workers: int = 0
+
+    def check(self) -> None:
+        check_choice("engine", self.engine, ENGINES)
+        if self.size:
+            check_range("size", self.size, low=LEAST_SIDE, high=MOST_SIDE)
+
+
+def submit_features(
+    project: Project, encoder: str = PACKAGED, *, weights: str = "", size: int = 0, immediate: bool = False
+) -> jobs.Job:
+    """Queue a job that computes the features of every image that has none yet from this encoder.
+
+    It has a device of its own, so that nothing waits behind it. A job that waits already for the same is given back
+    instead of a second one.
+    """
+    if not project.has_pool():
+        raise MissingStepError(f"Project '{project.name}' has no images yet. Import some on the Pool page first.")
+    named_encoder(encoder, weights, guard=project.workspace.guard)  # a misspelt name is refused here and now
+    settings = EmbedSettings(encoder=encoder, weights=weights, size=size)
+    if not immediate and (job := _queued(project, settings)):
+        return job
+    return jobs.submit(project, KIND, settings.to_json(), title=f"Features: {encoder}", immediate=immediate)
+
+
+def _queued(project: Project, settings: EmbedSettings) -> jobs.Job | None:
+    """The job with these settings that waits for its turn; one that runs already may miss the newest images."""
+    for job in jobs.list_jobs(project, KIND):
+        if job.status().state == jobs.QUEUED and EmbedSettings.from_json(job.settings) == settings:
+            return job
+    return None
