@@ -40,7 +40,7 @@ def copy_project(workspace: Workspace, name: str, title: str) -> Project:
                     shutil.copytree(job.folder, copy.runs_folder / job.id, ignore=skip)
             if has_store(project):
                 copy_labels(project, copy)
-            copy.update(pool=project.config["pool"])
+            copy.update(pool=project.config["pool"], features=project.config.get("features", True))
     except BaseException:
         delete_project(workspace, copy.name)  # a copy is whole or not there
         raise
@@ -60,11 +60,12 @@ def delete_project(workspace: Workspace, name: str) -> None:
     The labels go first: a project made later under the same name must not find them.
     """
     project = workspace.project(name)
-    if any(job.status().state not in states.OVER for job in list_jobs(project)):
-        raise WorkspaceError(
-            f"A job of '{name}' is still running or waiting. Stop it first.",
-            code="PROJECT_BUSY",
-        )
+    under_way = [job for job in list_jobs(project) if job.status().state not in states.OVER]
+    if any(job.kind != "features" for job in under_way):
+        raise WorkspaceError(f"A job of '{name}' is still running or waiting. Stop it first.", code="PROJECT_BUSY")
+    for job in under_way:  # features that nobody asked for and nobody will miss
+        job.stop()
+        job.kill()
     forget_project(project)
     trash = workspace.root / f".deleted-{name}-{secrets.token_hex(4)}"
     os.rename(project.folder, trash)

@@ -6,11 +6,11 @@ import argparse
 import shutil
 from pathlib import Path
 
-from semiprune_core import steps
+from semiprune_core import jobs, steps
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.exporting.verify import first_difference, verify
-from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing import ImportSettings, import_source, queue_features
 from semiprune_core.importing.sources import SOURCES, parse_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.project.pool import SIZES, PoolSettings
@@ -47,6 +47,9 @@ def _configure_new(parser: argparse.ArgumentParser) -> None:
         help="shrink classes exponentially, the smallest to this share of the largest (0.1 and 0.01 in the paper)",
     )
     parser.add_argument("--variant-seed", type=int, default=0, help="seed of --corrupt and --longtail (default: 0)")
+    parser.add_argument(
+        "--no-features", action="store_true", help="compute no features in the background, now or after more images"
+    )
     parser.add_argument("--workers", type=int, default=0, help="decoding processes (default: one per core)")
 
 
@@ -72,14 +75,16 @@ def _new(args: argparse.Namespace, workspace: Workspace, console: Console) -> Ou
     except BaseException:
         shutil.rmtree(project.folder)  # a project that never had images leaves nothing behind
         raise
+    features = queue_features(workspace.project(project.name), False if args.no_features else None)
+    jobs.supervise(workspace)  # starts it; nothing waits for it
     facts = artifact.facts
     n_pool = len(workspace.project(project.name).pool())
     text = f"Project '{project.name}': {n_pool:,} images to prune, {facts['n_images'] - n_pool:,} for testing"
     if facts["n_problems"]:
         text += f", {facts['n_problems']:,} files could not be used (listed on the Pool page and in problems.parquet)"
-    return Outcome(
-        {"project": project.name, "folder": str(project.folder), "artifact": artifact.id, **facts}, text + "."
-    )
+    value = {"project": project.name, "folder": str(project.folder), "artifact": artifact.id, **facts}
+    value["features_job"] = features.id if features else None
+    return Outcome(value, text + "." + (" Features follow in the background." if features else ""))
 
 
 def _projects(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:

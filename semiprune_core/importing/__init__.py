@@ -1,5 +1,6 @@
 """Import: any source becomes a segment of the pool. Decoding runs in worker processes, writing in one."""
 
+from semiprune_core.importing.follow_up import features_are_on, queue_features
 from semiprune_core.importing.run import (
     ImportSettings,
     can_repeat,
@@ -8,4 +9,12 @@ from semiprune_core.importing.run import (
     suggest_pool_settings,
 )
 
-__all__ = ["ImportSettings", "can_repeat", "import_source", "remove_upload", "suggest_pool_settings"]
+__all__ = [
+    "ImportSettings",
+    "can_repeat",
+    "features_are_on",
+    "import_source",
+    "queue_features",
+    "remove_upload",
+    "suggest_pool_settings",
+]
