@@ -31,12 +31,13 @@ with st.expander("Training cache", icon=":material/tune:"):
     if mixed:
         st.caption("Choose both, or leave both on Auto.")
 
+features = import_form.choose_features("new")
 if st.button("Import", type="primary", icon=":material/download:", disabled=spec is None or mixed) and spec is not None:
     name = title.strip() or import_form.name_of(spec, "new")
     pool = None if side == "Auto" else PoolSettings(size=int(side), channels=int(channels), fit=str(fit)).to_json()
     with errors.shown():
         project = projects.workspace().create(name)
-        settings = ImportSettings(source=spec.to_json(), pool=pool)
+        settings = ImportSettings(source=spec.to_json(), pool=pool, features=features)
         jobs.submit(project, "import", settings.to_json(), title=f"Importing {name}")
         st.session_state.pop("new_arrived", None)
         projects.choose(project.name)

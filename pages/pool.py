@@ -10,7 +10,7 @@ from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, duration, literal, size
 from semiprune_core import jobs
-from semiprune_core.importing import ImportSettings, can_repeat
+from semiprune_core.importing import ImportSettings, can_repeat, features_are_on
 from semiprune_core.jobs import states
 from semiprune_core.project.pool import Pool, Segment, show_id
 from semiprune_core.project.pool_view import PoolFilter, PoolSummary, filter_positions
@@ -156,9 +156,11 @@ def add_images(project: Project) -> None:
             f"pool are skipped."
         )
     spec = import_form.choose_source("add")
+    features = import_form.choose_features("add", default=features_are_on(project))
     if st.button("Add images", type="primary", icon=":material/add_photo_alternate:", disabled=spec is None) and spec:
         with errors.shown():
-            jobs.submit(project, "import", ImportSettings(source=spec.to_json()).to_json(), title="Adding images")
+            settings = ImportSettings(source=spec.to_json(), features=features)
+            jobs.submit(project, "import", settings.to_json(), title="Adding images")
             st.session_state.pop("add_arrived", None)
             st.rerun()
 

@@ -67,6 +67,17 @@ def choose_source(key: str) -> SourceSpec | None:
     return SourceSpec(spec.kind, spec.location, spec.options, variants)
 
 
+def choose_features(key: str, *, default: bool = True) -> bool:
+    """Whether features are computed once the images are in."""
+    return st.checkbox(
+        "Compute features in the background",
+        value=default,
+        help="A pretrained encoder looks at every original once. Frozen training, search by probes and near-duplicates "
+        "use the result. You can draw and label meanwhile.",
+        key=f"{key}_features",
+    )
+
+
 def name_of(spec: SourceSpec, key: str) -> str:
     """A project's name taken from its source."""
     arrived = st.session_state.get(f"{key}_arrived")
