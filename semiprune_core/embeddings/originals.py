@@ -8,7 +8,7 @@ import hashlib
 import os
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -104,7 +104,7 @@ def see(entry: Original, *, side: int, fit: str) -> np.ndarray:
     return images.fit(decoded.image, side, 3, fit, reducing_gap=None)
 
 
-def decoded(entries: Iterator[Original], *, side: int, fit: str, n_workers: int = 0) -> Iterator[Seen]:
+def decoded(entries: Iterator[Original], *, side: int, fit: str, n_workers: int = 0) -> Generator[Seen, None, None]:
     """The originals as the encoder sees them, in order, decoded ahead of whoever takes them.
 
     ``n_workers`` 0: one process per core.
