@@ -88,9 +88,11 @@ def open_engine(encoder: Encoder, side: int, *, device: str = "cpu", engine: str
 def _torch_engine(encoder: Encoder, side: int, device: str) -> Engine:
     import torch
 
+    from semiprune_core.learning.device import channels_last
+
     place = torch.device(device)
     mean, std = (torch.tensor(values, device=place).view(1, 3, 1, 1) for values in (encoder.mean, encoder.std))
-    net = folded(encoder.net).to(place, memory_format=torch.channels_last)
+    net = channels_last(folded(encoder.net), place)
 
     @torch.inference_mode()
     def answer(pixels: np.ndarray) -> FloatArray:

@@ -178,7 +178,7 @@ def test_an_original_that_is_gone_or_changed_is_replaced_by_its_training_copy(ph
     made = run(photos, tmp_path / "work")
     assert made.artifact.facts["n_problems"] == 2 and np.isfinite(made.features()).all()
     missing, changed = made.artifact.facts["problems"]
-    assert "is not there" in missing and "was changed since the import" in changed
+    assert "is missing" in missing and "was changed since the import" in changed
     wanted = usual_loop([pool.images()[3]], photos.workspace.guard)
     assert cosines(made.features()[3:4], wanted).min() > 0.9999
 
