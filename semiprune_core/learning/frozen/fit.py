@@ -89,7 +89,7 @@ def fit_pool(
     out_of_fold = OutOfFold(
         work.labeled[held],
         work.labels[held],
-        together(answers, powers) if powers is not None else np.zeros((0, work.n_classes)),
+        work.held_out_probs(answers),
         work.folds[held],
         work.groups[held],
     )
@@ -214,6 +214,16 @@ class _Work:
                     whole[place[mine]] = part
         best = penalties[0] if len(penalties) == 1 else self._best(tables, np.ones(len(self.held), bool))
         return tables[best], best
+
+    def held_out_probs(self, answers: Sequence[FloatArray]) -> FloatArray:
+        """(n, C) for the held-out labels, in each fold with the powers that the other folds would give."""
+        probs = np.zeros((len(self.held), self.n_classes))
+        folds, truth = self.folds[self.held], self.labels[self.held]
+        for fold in range(self.n_folds):
+            mine = folds == fold
+            powers, _ = fit_powers([answer[~mine] for answer in answers], truth[~mine])
+            probs[mine] = together([answer[mine] for answer in answers], powers)
+        return probs
 
     def _best(self, tables: dict[float, list[FloatArray]], rows: BoolArray) -> float:
         truth = self.labels[self.held][rows]

@@ -16,7 +16,7 @@ import numpy as np
 from semiprune_core.learning.quality import PER_CLASS, Z95, Quality, Share, measure
 from semiprune_core.records import BoolArray, FloatArray, IntArray
 
-SHARED = 0.15
+SHARED = 0.25
 """By how much the folds' dependence widens the variance."""
 
 

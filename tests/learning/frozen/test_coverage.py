@@ -19,7 +19,7 @@ SETTINGS = FrozenSettings(smooth=False, penalties=(1e-2, 1e-3))
 @pytest.fixture(scope="module")
 def demo():
     with np.load(DEMO) as file:
-        pool = np.flatnonzero(file["split"] == "pool")[:2500]
+        pool = np.flatnonzero(file["split"] == "pool")[:4000]
         pixels, truth = file["images"][pool].reshape(len(pool), -1).astype(np.float32), file["labels"][pool]
     features = main_directions(pixels - pixels.mean(0), 32)
     return prepare_pool(features, SETTINGS).with_kernel(SETTINGS.alpha), truth.astype(np.int64)
