@@ -16,7 +16,7 @@ from semiprune_core.learning.frozen.neighbours import unit_rows
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray, IntArray
 
-THRESHOLD = 0.80
+THRESHOLD = 0.85
 """Cosine of centred features from which on two images are near-duplicates; docs/frozen.md says how it was found."""
 DIRECTIONS = 96
 CELLS = 1 << 23
