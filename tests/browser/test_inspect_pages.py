@@ -143,7 +143,7 @@ def test_a_correction_in_the_gallery_changes_the_store_and_what_follows_is_out_o
     page.get_by_role("option", name="Sandal").click()
     assert freshness.out_of_date(project) == []
     page.get_by_role("button", name="Label 1 image").click()
-    expect(page.get_by_text("1 image labeled Sandal")).to_be_visible()
+    expect(page.get_by_text("Labeled 1 image as Sandal")).to_be_visible()
     store = open_store(project)
     snapshot = store.snapshot()
     place = snapshot.ids.tolist().index(int(image, 16))

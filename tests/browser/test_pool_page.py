@@ -75,7 +75,7 @@ def test_a_server_folder_is_imported_and_its_problems_are_listed(page, server):
     page.get_by_role("button", name="Import", exact=True).click()
     wait_for_pictures(page, 6)
     page.get_by_role("tab", name="Problems").click()
-    expect(page.get_by_role("link", name="All problems as CSV")).to_be_visible()
+    expect(page.get_by_role("link", name="Download all problems (CSV)")).to_be_visible()
     answer = page.request.get(f"{server.url}/studio/projects/mixed-folder/problems.csv")
     assert "cat/page.jpg,NOT_AN_IMAGE" in answer.text()
 
