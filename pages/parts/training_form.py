@@ -12,6 +12,7 @@ from pages.parts.text import count, literal
 from semiprune_core import training
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.learning import machine, settings_help
+from semiprune_core.learning.frozen.settings import HEADS
 from semiprune_core.learning.machine import Machine
 from semiprune_core.learning.presets import SSL_PRESETS, ssl_preset
 from semiprune_core.learning.settings import SSLSettings
@@ -19,6 +20,7 @@ from semiprune_core.learning.settings_help import SettingHelp
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.project.workspace import Project
 from semiprune_core.training import TrainingData, TrainSettings
+from semiprune_core.training.settings import PACKAGED_ENCODER
 
 
 def draw(project: Project, data: TrainingData, *, idle: bool) -> None:
@@ -34,12 +36,16 @@ def draw(project: Project, data: TrainingData, *, idle: bool) -> None:
     left, right = st.columns([3, 2], gap="large")
     below = st.container()
     with left:
-        settings, device, nproc = choices(here, below)
+        start_at = where_to_start()
+        settings, device, nproc = on_features() if start_at == training.FROZEN else choices(here, below)
     with right:
-        learned_from(data, settings.training if settings else None)
+        learned_from(data, settings)
         if settings is None:
             return
-        training_preflight.draw(project, settings, data, here, device=device, nproc=nproc, idle=idle)
+        if settings.is_frozen:
+            st.caption("A head is fitted in seconds. Features of images that have none yet are computed first.")
+        else:
+            training_preflight.draw(project, settings, data, here, device=device, nproc=nproc, idle=idle)
         if st.button(
             "Start training",
             type="primary",
@@ -57,7 +63,45 @@ def start(project: Project, settings: TrainSettings, *, device: str, nproc: int)
         st.rerun()
 
 
-def learned_from(data: TrainingData, settings: SSLSettings | None) -> None:
+def where_to_start() -> str:
+    """Pretrained features, or from scratch."""
+    names = list(training.STARTS)
+    return st.radio(
+        "Where learning begins",
+        names,
+        index=names.index(training.SCRATCH),
+        format_func=training.STARTS.__getitem__,
+        captions=[
+            "A pretrained encoder sees every original once; seconds instead of minutes. Usually best on photographs.",
+            "A net learns from this pool alone, as in the paper. Usually best where images are unlike photographs: "
+            "signs, scans, tiny or drawn pictures. Try both: each measures itself on labels it did not see.",
+        ],
+        key="train_start_at",
+    )
+
+
+def on_features() -> tuple[TrainSettings | None, str, int]:
+    """(settings or None where they are not legal, device, number of processes) of a run on features."""
+    head = st.selectbox("Head", list(HEADS), format_func=HEADS.__getitem__, key="train_head")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        encoder = st.text_input(
+            "Encoder",
+            PACKAGED_ENCODER,
+            key="train_encoder",
+            help="The packaged encoder, or one of torchvision or timm, such as torchvision:resnet18.",
+        )
+        seed = st.number_input(
+            "Seed", min_value=0, max_value=2**31 - 1, value=0, step=1, key="train_head_seed", width=130
+        )
+    try:
+        settings = TrainSettings(start=training.FROZEN, frozen={"head": head}, encoder=encoder.strip(), seed=int(seed))
+    except SemiPruneError as error:
+        errors.show(error)
+        return None, "auto", 1
+    return settings, "auto", 1
+
+
+def learned_from(data: TrainingData, settings: TrainSettings | None) -> None:
     """What the run would learn from, as it is now."""
     with st.container(border=True):
         st.markdown("**Trained on**")
@@ -67,6 +111,13 @@ def learned_from(data: TrainingData, settings: SSLSettings | None) -> None:
             st.metric("Unlabeled", f"{data.n_images - data.n_labels:,}")
         if settings is not None:
             st.caption(_measured(data, settings))
+        if data.missing_classes:
+            names = ", ".join(literal(name, 40) for name in data.missing_classes[:6])
+            more = f" and {len(data.missing_classes) - 6} more" if len(data.missing_classes) > 6 else ""
+            st.warning(
+                f"No label yet of {names}{more}: no image will get such a pseudo-label until one is labeled.",
+                icon=":material/label_off:",
+            )
         if data.thin_classes:
             names = ", ".join(literal(name, 40) for name in data.thin_classes[:6])
             more = f" and {len(data.thin_classes) - 6} more" if len(data.thin_classes) > 6 else ""
@@ -78,7 +129,10 @@ def learned_from(data: TrainingData, settings: SSLSettings | None) -> None:
         st.caption(f"Labels as of now, fixed when the run starts: `{data.snapshot.hash[:12]}`")
 
 
-def _measured(data: TrainingData, settings: SSLSettings) -> str:
+def _measured(data: TrainingData, chosen: TrainSettings) -> str:
+    settings = chosen.training
+    if chosen.is_frozen:
+        settings = settings.replace(cross_fit=chosen.head.n_folds)
     held = data.n_held_out(settings)
     if not held:
         if not data.n_measurable:

@@ -15,10 +15,18 @@ from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.progress import Stopped
 from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.training import TrainSettings, preflight
+from semiprune_core.training.settings import PACKAGED_ENCODER
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the project")
+    parser.add_argument(
+        "--start",
+        default=training.SCRATCH,
+        choices=tuple(training.STARTS),
+        help="where learning begins: on pretrained features, in seconds, or from scratch (default: scratch)",
+    )
+    parser.add_argument("--encoder", default=PACKAGED_ENCODER, help="whose features, with --start frozen")
     parser.add_argument("--algorithm", default="fixmatch", help=f"{ALGORITHMS.listed()} (default: fixmatch)")
     parser.add_argument("--preset", default="quick", help=f"{', '.join(SSL_PRESETS)} (default: quick)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
@@ -38,6 +46,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def settings_from(args: argparse.Namespace) -> TrainSettings:
     """The preset with the changes of ``--set``; the algorithm's own keys go to its options."""
+    if args.start == training.FROZEN:
+        frozen = assignments("--set", args.set, "n_neighbours=20")
+        return TrainSettings(start=args.start, frozen=frozen, encoder=args.encoder, seed=args.seed)
     algorithm = ALGORITHMS[args.algorithm]  # a misspelt one gets a suggestion
     ssl = ssl_preset(args.preset, args.algorithm)
     own = algorithm.from_json(ssl.options).to_json()

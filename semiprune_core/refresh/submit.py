@@ -122,9 +122,7 @@ def again(project: Project, step: str, artifact: Artifact) -> Again:
 
 
 def _train_settings(artifact: Artifact) -> dict[str, Any]:
-    values = dict(artifact.settings)
-    preset, seed = values.pop("preset"), values.pop("seed")
-    return TrainSettings(ssl=values, preset=preset, seed=seed).to_json()
+    return TrainSettings.from_flat(artifact.settings).to_json()
 
 
 def _dynamics_settings(project: Project, artifact: Artifact) -> dict[str, Any]:

@@ -23,7 +23,17 @@ from semiprune_core.training.runs import (
     start_training,
     trained_seconds,
 )
-from semiprune_core.training.settings import ARTIFACT, CUSTOM, KIND, TRIAL, TrainSettings, title_of
+from semiprune_core.training.settings import (
+    ARTIFACT,
+    CUSTOM,
+    FROZEN,
+    KIND,
+    SCRATCH,
+    STARTS,
+    TRIAL,
+    TrainSettings,
+    title_of,
+)
 from semiprune_core.training.snapshots import (
     SNAPSHOTS,
     LabelChange,
@@ -36,6 +46,9 @@ from semiprune_core.training.snapshots import (
 
 __all__ = [
     "ARTIFACT",
+    "FROZEN",
+    "SCRATCH",
+    "STARTS",
     "CHECKED",
     "CUSTOM",
     "Curves",

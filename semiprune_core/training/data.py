@@ -12,7 +12,7 @@ from semiprune_core.errors import InvalidDataError, SemiPruneError, WorkspaceErr
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.drawing import FEW_LABELS
 from semiprune_core.labeling.snapshot import LabelsSnapshot
-from semiprune_core.learning.labels import check_labels
+from semiprune_core.learning.labels import check_learnable
 from semiprune_core.learning.quality import held_out_count
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.project.pool import Pool
@@ -65,6 +65,11 @@ class TrainingData:
         return sum(self.per_class.values())
 
     @property
+    def missing_classes(self) -> tuple[str, ...]:
+        """Classes without a label: nothing can be learned of them, and no image gets them."""
+        return tuple(name for name, count in self.per_class.items() if not count)
+
+    @property
     def thin_classes(self) -> tuple[str, ...]:
         """Classes with so few labels that little can be learned of them."""
         return tuple(name for name, count in self.per_class.items() if 0 < count < FEW_LABELS)
@@ -85,7 +90,7 @@ def training_data(project: Project, pool: Pool | None = None) -> TrainingData:
     counts = np.bincount(learned, minlength=len(names)).tolist()
     problem = None
     try:
-        check_labels(labels.learned, len(pool), names)
+        check_learnable(labels.learned, names)
     except SemiPruneError as error:
         problem = str(error)
     reference = reference_on(names, pool)

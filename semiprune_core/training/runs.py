@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import time
@@ -15,7 +14,6 @@ from semiprune_core.checks import check_range
 from semiprune_core.errors import ConflictError, InvalidDataError, JobError, SemiPruneError
 from semiprune_core.jobs import DONE, Job, JobStatus, job_behind, list_jobs, submit
 from semiprune_core.learning import machine
-from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project
 from semiprune_core.training.data import check_cache, training_data
@@ -72,10 +70,9 @@ class Run:
     @property
     def settings(self) -> TrainSettings:
         if self.job is not None:
-            return _remembered(**self.job.settings)
+            return TrainSettings.from_job(self.job.settings)
         assert self.artifact is not None
-        values = dict(self.artifact.settings)
-        return _remembered(preset=values.pop("preset"), seed=values.pop("seed"), ssl=values)
+        return TrainSettings.from_flat(self.artifact.settings)
 
     @property
     def title(self) -> str:
@@ -99,12 +96,6 @@ class Run:
     @property
     def seconds(self) -> float | None:
         return self.facts.get("seconds", self.status.seconds)
-
-
-def _remembered(ssl: Mapping[str, Any], preset: str, seed: int) -> TrainSettings:
-    """The settings of a run that may be older than this version: what it no longer knows is left out."""
-    fields = {field.name for field in dataclasses.fields(SSLSettings)}
-    return TrainSettings(ssl={name: ssl[name] for name in ssl if name in fields}, preset=preset, seed=seed)
 
 
 def list_runs(project: Project) -> list[Run]:
@@ -166,7 +157,8 @@ def side_by_side(runs: Sequence[Run]) -> dict[str, list[Any]]:
     rows = []
     for run in runs:
         values = run.settings.flat()
-        options = run.settings.training.make_algorithm().to_json()
+        settings = run.settings.head if run.settings.is_frozen else run.settings.training
+        options = settings.make_algorithm().to_json()
         values.pop("options")
         rows.append({**values, **{f"options.{name}": value for name, value in options.items()}})
     names = dict.fromkeys(name for row in rows for name in row)

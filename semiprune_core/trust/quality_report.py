@@ -288,7 +288,8 @@ def tagged_subsets(pool: Pool) -> dict[str, BoolArray]:
 def is_blind(run: PseudoRun) -> bool:
     """Whether the model that gave the pseudo-labels never saw the held-out labels."""
     settings = run.artifact.settings
-    return not settings.get("refit") and int(settings.get("cross_fit") or 0) < 2
+    is_cross_fitted = settings.get("start") == "frozen" or int(settings.get("cross_fit") or 0) > 1
+    return not settings.get("refit") and not is_cross_fitted
 
 
 def held_out_truth(pool: Pool, run: PseudoRun, uniform: LabelsSnapshot | None) -> tuple[IntArray, str]:

@@ -196,10 +196,27 @@ def test_what_cannot_be_learned_from_is_refused_before_anything_starts(workspace
     with pytest.raises(InvalidDataError, match="at least two classes"):
         training.start_training(project, short_run(), device="cpu")
     open_store(project).classes.add(["b", "c"], annotator="ann")
-    assert "2 of 3 classes have no labeled image: b, c" in training.training_data(project).problem
-    label(project, {2: "b", 3: "c"})
-    assert training.training_data(project).problem is None
+    assert "All labels are of one class, a." in training.training_data(project).problem
+    label(project, {2: "b"})
+    data = training.training_data(project)
+    assert data.problem is None and data.missing_classes == ("c",)
     assert list(project.runs_folder.iterdir()) == []
+
+
+def test_a_class_without_a_label_does_not_stop_the_line_and_no_image_gets_it(workspace, tmp_path):
+    project = small_project(workspace, tmp_path, reference=False)
+    reference = project.pool().reference_labels
+    open_store(project).classes.add(["c", "b", "a"], annotator="ann")
+    label(project, {int(place): NAMES[c] for c in (0, 1) for place in np.flatnonzero(reference == c)[:6]})
+    train(project)
+    run = latest_pseudo(project)
+    names = np.array(run.class_names)
+    assert set(names[run.labels().labels]) == {"a", "b"} and set(names[run.predicted()]) == {"a", "b"}
+    facts = run.artifact.facts
+    assert facts["class_counts"][run.class_names.index("c")] == 0
+    assert facts["reference"]["value"] < 0.7  # images of the missing class count as wrong
+    history = run.history()
+    assert all(len(epoch["class_counts"]) == 3 for epoch in history if epoch.get("class_counts"))
 
 
 def test_a_pool_of_twelve_images_and_fewer_labels_than_a_batch(workspace, tmp_path):

@@ -1,0 +1,67 @@
+"""What a training run says of the pool, wherever it began: the one form in which it becomes an artifact."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from semiprune_core.learning.quality import Quality
+from semiprune_core.records import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from semiprune_core.learning.ssl_run import SSLResult
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """For every image (N,): ``predicted`` class, ``confidence``, ``margin`` to the second one; ``features`` (N, D).
+
+    ``held_out_mask`` (N,) are labels that the measured models never saw, ``quality`` what they say. ``arrays`` are
+    further files of the artifact by name, ``weights`` the model's tensors.
+    """
+
+    predicted: IntArray
+    confidence: FloatArray
+    margin: FloatArray
+    held_out_mask: BoolArray
+    features: np.ndarray
+    quality: Quality | None
+    weights: Mapping[str, np.ndarray]
+    history: Sequence[dict[str, Any]] = ()
+    notes: tuple[str, ...] = ()
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of_net(cls, result: SSLResult, labeled: IntArray, n_classes: int) -> Self:
+        """The answers of a net that knows the classes ``labeled`` (K,) alone, in terms of all ``n_classes``."""
+        quality = result.quality
+        if quality is not None:
+            per_class = dict(zip(labeled.tolist(), quality.per_class))
+            quality = dataclasses.replace(quality, per_class=tuple(per_class.get(n) for n in range(n_classes)))
+        history = [_all_classes(entry, labeled, n_classes) for entry in result.history]
+        weights = {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in result.net.state_dict().items()}
+        return cls(
+            predicted=labeled[result.predicted],
+            confidence=result.confidence,
+            margin=result.margin,
+            held_out_mask=result.held_out_mask,
+            features=result.features,
+            quality=quality,
+            weights=weights,
+            history=history,
+            notes=result.notes,
+        )
+
+
+def _all_classes(entry: dict[str, Any], labeled: IntArray, n_classes: int) -> dict[str, Any]:
+    """An epoch's history with its counts of pseudo-labels for all classes."""
+    if entry.get("class_counts") is None:
+        return entry
+    counts = np.zeros(n_classes, dtype=np.int64)
+    counts[labeled] = entry["class_counts"]
+    return {**entry, "class_counts": counts.tolist()}

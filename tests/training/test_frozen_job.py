@@ -1,0 +1,96 @@
+"""Learning on pretrained features: the same artifact as from scratch, cross-fitted, and the line goes on from it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from semiprune_core import cli, training
+from semiprune_core.coresets import CoresetRequest, build_coreset
+from semiprune_core.dynamics import submit_dynamics
+from semiprune_core.labeling import open_store
+from semiprune_core.results import latest_pseudo
+from semiprune_core.training import FROZEN, TrainSettings
+from semiprune_core.trust import quality_report
+from tests.support.pools import NAMES
+from tests.support.training_projects import label, small_project
+
+FROM_FEATURES = TrainSettings(start=FROZEN)
+
+
+@pytest.fixture
+def project(workspace, tmp_path):
+    return small_project(workspace, tmp_path)
+
+
+def train(project, settings=FROM_FEATURES):
+    job = training.start_training(project, settings, device="cpu", immediate=True)
+    assert job.status().state == "done", (job.status().message, job.log_tail())
+    return latest_pseudo(project)
+
+
+def test_a_run_on_features_labels_the_whole_pool_and_measures_itself_on_every_drawn_label(project):
+    run = train(project)
+    pool, snapshot = project.pool(), open_store(project).snapshot()
+    human, uniform = snapshot.on_pool(pool.ids, pool.duplicate_of)
+    labels = run.labels()
+    assert (labels.labels[human >= 0] == human[human >= 0]).all() and (labels.labels >= 0).all()
+    assert np.array_equal(run.held_out_mask(), uniform & (human >= 0))
+    quality = run.quality()
+    assert quality["accuracy"]["n"] == int(uniform.sum()) and quality["accuracy"]["value"] > 0.8
+    assert "each answered by a model that saw neither it" in quality["measured_on"]
+    assert run.artifact.facts["reference"]["value"] > 0.8
+
+
+def test_the_answers_of_the_folds_are_kept_with_the_run(project):
+    run = train(project)
+    positions, probs, folds = (
+        np.load(run.artifact.path(f"{name}.npy")) for name in ("fold_positions", "fold_probs", "folds")
+    )
+    assert np.array_equal(np.sort(positions), np.flatnonzero(run.held_out_mask()))
+    assert probs.shape == (len(positions), 3) and np.allclose(probs.sum(1), 1, atol=1e-5)
+    assert np.array_equal(run.predicted()[positions], probs.argmax(1)) and folds.min() >= 0
+    report = quality_report.report(project.pool(), run, store=open_store(project))
+    assert report.held_out.accuracy.n == len(positions)
+
+
+def test_the_same_labels_and_seed_give_the_same_bits(project):
+    assert train(project).artifact.hash == train(project).artifact.hash
+
+
+def test_it_is_listed_with_its_settings_with_and_without_its_job(project):
+    train(project)
+    (run,) = training.list_runs(project)
+    assert run.settings == FROM_FEATURES and run.title == "Combined on efficientnet_lite0 features, seed 0"
+    run.job.delete()
+    (run,) = training.list_runs(project)
+    assert run.settings.flat() == FROM_FEATURES.flat() and training.side_by_side([run])["start"] == ["frozen"]
+
+
+def test_a_class_without_a_label_is_never_given(workspace, tmp_path):
+    project = small_project(workspace, tmp_path, reference=False)
+    reference = project.pool().reference_labels
+    open_store(project).classes.add(["a", "c", "b"], annotator="ann")
+    label(project, {int(place): NAMES[c] for c in (0, 1) for place in np.flatnonzero(reference == c)[:8]})
+    run = train(project)
+    assert set(np.array(run.class_names)[run.predicted()]) == {"a", "b"}
+
+
+def test_the_line_goes_on_from_it(project):
+    train(project)
+    job = submit_dynamics(project, epochs=3, device="cpu", immediate=True)
+    assert job.status().state == "done", job.log_tail()
+    assert len(build_coreset(project, CoresetRequest(pruning_ratio=0.5)).coreset().indices) == 30
+
+
+def test_the_command_says_how_right_it_is(project, capsys):
+    home = str(project.workspace.root)
+    assert cli.main(["train", project.name, "--start", "frozen", "--home", home, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["artifact"] == "pseudo-0001" and said["accuracy"]["n"] == 30
+
+
+def test_an_unknown_encoder_is_refused_in_a_sentence(project, capsys):
+    home = str(project.workspace.root)
+    assert cli.main(["train", project.name, "--start", "frozen", "--encoder", "nonesuch", "--home", home]) == 1
+    assert "nonesuch" in capsys.readouterr().err
