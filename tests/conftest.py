@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,14 @@ def keep_signals():
     handler = signal.getsignal(signal.SIGINT)
     yield
     signal.signal(signal.SIGINT, handler)
+
+
+@pytest.fixture(autouse=True)
+def keep_main_module():
+    """AppTest leaves the page as ``__main__``, and every process that multiprocessing starts would run it again."""
+    module = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = module
 
 
 @pytest.fixture(autouse=True)

@@ -119,7 +119,7 @@ def test_a_baselines_coreset_is_built_shown_exported_and_proven(method, project,
     run = build_coreset(project, asked)
     assert run.artifact.inputs["evidence"] == kept.artifact.hash
     assert build_coreset(project, asked).artifact.id == run.artifact.id
-    seen = preview(open_view(project, latest_scores(project)), asked, kept=kept)
+    seen = preview(open_view(project, latest_scores(project)), asked, stored=kept)
     np.testing.assert_array_equal(seen.coreset.indices, run.coreset().indices)
     assert len(seen.values) == 80 and seen.borders
     smaller = more_ratios(project, run, [0.8])[0]
@@ -242,7 +242,7 @@ def test_fully_supervised_asks_for_a_label_of_every_image(workspace, tmp_path):
     project = workspace.project(project.name)
     with pytest.raises(MissingStepError, match="0 of 12 images have one"):
         stored_evidence("fully_supervised", request(project))
-    with pytest.raises(MissingStepError, match="how many classes"):
+    with pytest.raises(MissingStepError, match="number of classes is unknown"):
         stored_evidence("elfs", request(project))
     with pytest.raises(InvalidDataError, match="at least two classes"):
         stored_evidence("extrapolation_knn", request(project))

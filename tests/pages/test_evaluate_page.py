@@ -70,7 +70,7 @@ def metric(app, label):
 
 def test_the_empty_page_explains_and_offers_the_form(project):
     app = opened(project)
-    assert "better than picking at random" in app.info[0].value
+    assert "better than a random choice" in app.info[0].value
     assert metric(app, "Trainings") == "48"  # 3 methods x 5 ratios x 3 seeds, and the full data 3 times
     assert metric(app, "Takes about") == "unknown"
     assert "Trains a fresh network on each coreset with the reference labels" in words(app)
@@ -97,7 +97,7 @@ def test_the_form_warns_of_one_seed_and_of_no_random(project):
     app = opened(project)
     app.number_input(key="evaluate_seeds").set_value(1).run()
     app.pills(key="evaluate_methods").set_value(["semi_aum_cutoff"]).run()
-    assert "One seed gives no interval" in words(app) and "Without Random nobody can tell" in words(app)
+    assert "One seed gives no interval" in words(app) and "Add Random to see whether a method beats chance" in words(app)
     app.pills(key="evaluate_methods").set_value([]).run()
     assert "Choose at least one method" in words(app)
     assert not [button for button in app.button if button.key == "evaluate_start"]
@@ -114,7 +114,7 @@ def test_the_same_annotation_budget_has_the_papers_budgets(project, queued):
 def test_training_on_pseudo_labels_is_never_silent(project):
     app = opened(project)
     app.selectbox(key="evaluate_truth").set_value("pseudo").run()
-    assert "flatter methods that chose by them" in words(app)
+    assert "flatter methods that select by them" in words(app)
 
 
 def test_a_finished_evaluation_is_told_drawn_and_tabled(project):
@@ -280,7 +280,7 @@ def test_of_many_methods_some_wait_in_the_legend(project):
     lines = figure_of(app, "Test accuracy")
     waiting = {name for name, line in lines.items() if line.get("visible") == "legendonly"}
     assert len(lines) - len(waiting) == CROWD + 1 and not waiting & {"full", "Random", "Semi-AUM+Cutoff"}
-    assert "A name in the legend shows and hides its line." in words(app)
+    assert "Click a name in the legend to show or hide its line." in words(app)
 
 
 def test_what_a_stopped_evaluation_has_can_be_kept(project):
@@ -390,7 +390,7 @@ def test_a_finished_label_budget_study_is_told_by_budget(project):
     assert "With 10% of the pool labeled, at 90% pruning, Semi-AUM+Cutoff keeps 67% of full accuracy, 10.0" in words(
         app
     )
-    assert "1% (1 label) was left out" in words(app) and "Label budget" in html(app)
+    assert "1% (1 label) was skipped" in words(app) and "Label budget" in html(app)
     assert "was made before" not in words(app)
     with project.draft("study", settings=settings.to_json(), inputs={"pool": "0" * 64}) as draft:
         pd.DataFrame(rows, columns=["budget", *COLUMNS]).to_parquet(draft.path("trials.parquet"))
