@@ -209,7 +209,7 @@ def test_every_page_is_full(project, page):
     assert page == "pseudo" or not app.error  # there a red light speaks as an error
     assert not [one.value for one in app.info if "first" in one.value or "No project" in one.value]
     if page == "home":
-        assert any("every step is done" in one.value for one in app.caption)
+        assert any("all steps are done" in one.value for one in app.caption)
 
 
 def test_the_tour_goes_through_it_where_no_project_is_open(project):

@@ -177,7 +177,7 @@ def test_newer_pseudo_labels_after_the_queueing_do_not_slip_in(project):
 def test_one_epoch_and_equal_seeds_are_refused(project):
     with pytest.raises(InvalidSettingError, match="epochs must be at least 2"):
         submit_dynamics(project, epochs=1, device="cpu")
-    with pytest.raises(InvalidSettingError, match="different"):
+    with pytest.raises(InvalidSettingError, match="each once"):
         submit_dynamics(project, seeds=(1, 1), device="cpu")
 
 

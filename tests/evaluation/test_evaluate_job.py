@@ -120,7 +120,7 @@ def test_a_longer_evaluation_goes_on_from_a_shorter_one(project, quick):
 
 def test_a_training_that_served_two_trials_is_taken_over_with_its_minutes(project, quick, monkeypatch):
     monkeypatch.setitem(registered._things, "own", registered["random"])  # another method with the same coresets
-    monkeypatch.setitem(registered._facts, "own", {"title": "Own"})
+    monkeypatch.setitem(registered._facts, "own", {"title": "Own", "package": None})
     asked = {"methods": ("random", "own"), "ratios": (0.5,), "seeds": (0,)}
     first = done(evaluate(project, **asked)).trials()
     assert len(quick) == 1 and first["minutes"].tolist() == [0.01, 0.0]
@@ -163,7 +163,7 @@ def test_a_longer_evaluation_knows_what_the_evidence_has_cost(project, quick):
 
 def test_an_evaluation_of_a_method_that_is_gone_does_not_stop_later_ones(project, quick, monkeypatch):
     monkeypatch.setitem(registered._things, "own", registered["random"])
-    monkeypatch.setitem(registered._facts, "own", {"title": "Own"})
+    monkeypatch.setitem(registered._facts, "own", {"title": "Own", "package": None})
     done(evaluate(project, methods=("own", "random"), ratios=(0.8,), seeds=(0,)))
     monkeypatch.delitem(registered._things, "own")
     quick.clear()
@@ -370,7 +370,7 @@ def test_a_baseline_that_would_look_at_something_else_after_a_stop_is_refused(pr
     said = files.read_json(latest.folder / "manifest.json")
     said["settings"] = {"training": SupervisedSettings(lr=0.3).to_json()}
     files.write_json(latest.folder / "manifest.json", said)
-    with pytest.raises(ConflictError, match="What Fully supervised looks at is not what") as refused:
+    with pytest.raises(ConflictError, match="What Fully supervised chooses by has changed") as refused:
         evaluate_job.run(JobContext(job))
     assert refused.value.code == "PINS_CHANGED" and len(partial_trials(job)) == 1
     done(evaluate(project, **asked))

@@ -97,7 +97,8 @@ def test_the_form_warns_of_one_seed_and_of_no_random(project):
     app = opened(project)
     app.number_input(key="evaluate_seeds").set_value(1).run()
     app.pills(key="evaluate_methods").set_value(["semi_aum_cutoff"]).run()
-    assert "One seed gives no interval" in words(app) and "Add Random to see whether a method beats chance" in words(app)
+    said = words(app)
+    assert "One seed gives no interval" in said and "Add Random to see whether a method beats chance" in said
     app.pills(key="evaluate_methods").set_value([]).run()
     assert "Choose at least one method" in words(app)
     assert not [button for button in app.button if button.key == "evaluate_start"]
