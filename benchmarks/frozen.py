@@ -1,8 +1,8 @@
 """Heads on frozen features, a tenth of the labels: accuracy and balanced accuracy on the images without a label.
 
-    .venv/bin/python benchmarks/frozen.py --data DIR --work DIR heads [--pools P,Q] [--draws 3] [--keep]
-    .venv/bin/python benchmarks/frozen.py --data DIR --work DIR coverage [--draws 2000] [--keep]
-    .venv/bin/python benchmarks/frozen.py --data DIR --work DIR duplicates [--pools P,Q] [--keep]
+    .venv/bin/python benchmarks/frozen.py --data DIR --work DIR heads [--pools P,Q] [--draws 3] [--small] [--keep]
+    .venv/bin/python benchmarks/frozen.py --data DIR --work DIR coverage [--draws 2000] [--small] [--keep]
+    .venv/bin/python benchmarks/frozen.py --data DIR --work DIR duplicates [--pools P,Q] [--small] [--keep]
 
 DIR of --data holds clothing_photos.zip, cifar10_12k.npz and traffic_signs_6k.npz; features are made once (the packaged
 encoder; the images, mirrored ones, one strong view) and kept in --work. Pools that may tune: ``cifar_first`` (the
@@ -12,9 +12,7 @@ first 6,000 images of the file) and ``fashion`` (those of the demo pool among Fa
 
 from __future__ import annotations
 
-import argparse
 import io
-import json
 import time
 import zipfile
 from dataclasses import asdict
@@ -23,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import write_result
+from common import benchmark_parser, finish
 from PIL import Image
 
 from semiprune_core.embeddings.encoders import PACKAGED, encode, open_encoder
@@ -214,21 +212,20 @@ PARTS = {"heads": heads, "coverage": coverage, "duplicates": duplicates}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchmark_parser(__doc__, small="one draw of one tuning pool")
     parser.add_argument("part", choices=tuple(PARTS))
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--pools", default="", help="names, separated by commas")
     parser.add_argument("--draws", type=int, default=0)
-    parser.add_argument("--keep", action="store_true", help="write the result into benchmarks/results")
-    given = parser.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
-    pools = given.pools.split(",") if given.pools else list(POOLS if given.part == "heads" else TUNING)
-    n_draws = given.draws or (2000 if given.part == "coverage" else 3)
-    found = PARTS[given.part](pools, n_draws, given.data, given.work)
-    if given.keep:
-        write_result(f"frozen_{given.part}", {"draws": n_draws}, found)
-    print(json.dumps(found))
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    pools = args.pools.split(",") if args.pools else list(POOLS if args.part == "heads" else TUNING)
+    n_draws = args.draws or (2000 if args.part == "coverage" else 3)
+    if args.small:
+        pools, n_draws = pools[:1], 1
+    measured = PARTS[args.part](pools, n_draws, args.data, args.work)
+    finish(args, f"frozen_{args.part}", {"draws": n_draws, **measured}, {})
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def test_it_says_how_many_labels_are_human_and_how_large_it_gets(project, select
     assert numbers == {"Kept": "20", "Human labels": "3", "Pseudo-labels": "17", "Classes kept": "3 of 3"}
     assert (
         next(button.label for button in app.button if button.label.startswith("Export"))
-        == "Export 1 coreset, about 9 kB"
+        == "Export 1 coreset, about 13 kB"
     )
     assert len(app.dataframe[0].value) == 5 and list(app.dataframe[0].value)[:2] == ["image_id", "path"]
 
