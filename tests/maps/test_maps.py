@@ -259,7 +259,7 @@ def test_the_quality_command_speaks_json(project, capsys):
     assert set(said["reference"]) >= {"accuracy", "balanced_accuracy", "nmi", "ari"}
     assert said["trust"]["level"] in ("green", "amber", "red")
     assert main(["quality", "test", "--run", "pool-0001"]) == 1
-    assert "not a run of pseudo-labels" in capsys.readouterr().err
+    assert "holds no pseudo-labels" in capsys.readouterr().err
     assert main(["quality", "test"]) == 0
     assert "Held-out accuracy" in capsys.readouterr().out
 
