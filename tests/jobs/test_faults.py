@@ -62,7 +62,7 @@ def test_kill_9_at_random_points_leaves_no_ghost_and_every_resume_goes_on(projec
         supervise(project.workspace)
         lost = job.stored_status()
         assert (lost.state, lost.error_code) == (LOST, "LOST")
-        assert f"interrupted at {lost.done}/{n}" in lost.message or not job.progress()
+        assert f", at {lost.done}/{n}" in lost.message or not job.progress()
         before = checkpoint(job)
         job.resume()
         assert checkpoint(job) == before
@@ -160,7 +160,7 @@ def test_a_pid_that_was_given_again_fools_nobody_and_is_not_killed(project, byst
     job.write_status(forged)
     assert job.status().state == LOST
     supervise(project.workspace)
-    assert "interrupted at 12/30" in job.stored_status().message
+    assert ", at 12/30" in job.stored_status().message
     job.write_status(forged)
     assert job.kill().state == LOST
     job.resume()

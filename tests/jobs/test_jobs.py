@@ -173,7 +173,7 @@ def test_a_job_that_does_not_listen_says_so_and_can_be_killed(project):
         job.delete()
     status = job.kill()
     assert (status.state, status.error_code) == ("lost", "LOST")
-    assert f"interrupted at {status.done}/10000" in status.message
+    assert f", at {status.done}/10000" in status.message
 
 
 def test_a_job_that_listens_late_is_stopped_late(project):
