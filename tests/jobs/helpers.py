@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SUPERVISOR = """
 import sys, time
 from semiprune_core.jobs import launch, list_jobs, supervise
-from semiprune_core.workspace import Workspace
+from semiprune_core.project.workspace import Workspace
 launch.WORKER_MODULE = "tests.jobs.worker"
 workspace, seconds = Workspace.open(sys.argv[1]), float(sys.argv[2])
 deadline = time.monotonic() + seconds
