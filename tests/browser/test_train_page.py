@@ -74,14 +74,14 @@ def test_a_run_is_started_and_watched_through_a_reload(page, address, project):
 
 def test_a_run_is_started_and_read_when_it_has_ended(page, address, project):
     start(page, address, epochs=12, steps=20)
-    expect(page.get_by_text("See the pseudo-labels")).to_be_visible()
+    expect(page.get_by_text("View pseudo-labels")).to_be_visible()
     expect(page.get_by_text(re.compile(r"It got \d+ of \d+ held-out labels right"))).to_be_visible()
     expect(page.locator(".js-plotly-plot")).not_to_have_count(0)
     (run,) = training.list_runs(project)
     assert run.settings.training.algorithm == "supervised" and run.settings.training.epochs == 12
     other = page.context.new_page()
     other.goto(address)
-    expect(other.get_by_text("See the pseudo-labels")).to_be_visible()
+    expect(other.get_by_text("View pseudo-labels")).to_be_visible()
 
 
 def test_a_running_run_outlives_the_app_and_can_be_stopped(page, server, address, project):
