@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiprune_core.baselines.dynamics import work_folder
-from semiprune_core.baselines.neighbours import BLOCK, unit_length
+from semiprune_core.baselines.neighbours import BLOCK
 from semiprune_core.baselines.settings import AUTO, EncoderSettings
 from semiprune_core.embeddings.encoders import PACKAGED, named_encoder, own_side, packaged_encoder
 from semiprune_core.embeddings.features import FEATURES, Features, FeatureSettings, checked, from_pretrained
 from semiprune_core.errors import InvalidDataError, InvalidSettingError
+from semiprune_core.learning.frozen.neighbours import unit_rows
 from semiprune_core.project.pool import Pool
 from semiprune_core.results.evidence import EvidenceRun, find_evidence, open_evidence
 
@@ -95,7 +96,7 @@ def _joined(request: EvidenceRequest, settings: EncoderSettings) -> EvidenceRun:
     with request.project.draft("evidence", settings=identity, inputs=inputs) as draft:
         out = np.lib.format.open_memmap(draft.path("features.npy"), mode="w+", dtype=np.float16, shape=shape)
         for start in range(0, len(out), BLOCK):
-            out[start : start + BLOCK] = np.hstack([unit_length(array[start : start + BLOCK]) for array in arrays])
+            out[start : start + BLOCK] = np.hstack([unit_rows(array[start : start + BLOCK]) for array in arrays])
         out.flush()
         draft.facts.update(n_images=shape[0], n_dimensions=shape[1])
     return open_evidence(draft)

@@ -12,17 +12,6 @@ CELLS = 1 << 24  # distances looked at in one block: 64 MB
 BLOCK = 4096
 
 
-def unit_length(values: np.ndarray) -> FloatArray:
-    """(N, D) new float32 rows of length 1; a row of zeros stays. Block by block: nothing else is of their size."""
-    rows = np.empty(values.shape, dtype=np.float32)
-    for start in range(0, len(rows), BLOCK):
-        part = rows[start : start + BLOCK]
-        part[...] = values[start : start + BLOCK]
-        length = np.linalg.norm(part, axis=1, keepdims=True)
-        part /= np.where(length > 0, length, 1)
-    return rows
-
-
 def nearest(
     queries: np.ndarray, among: np.ndarray, k: int, *, itself: bool = True, progress: Progress | None = None
 ) -> tuple[IntArray, FloatArray]:

@@ -10,8 +10,9 @@ import math
 
 import numpy as np
 
-from semiprune_core.baselines.neighbours import BLOCK, unit_length
+from semiprune_core.baselines.neighbours import BLOCK
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.learning.frozen.neighbours import unit_rows
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray
 
@@ -33,7 +34,7 @@ def prototypicality(
     if (n_seen := int((~blank).sum())) < n_clusters:
         there = f"{n_seen} images that are not blank" if blank.any() else f"{n_seen} images"
         raise InvalidDataError(f"There are {there} for {n_clusters} clusters. Ask for fewer clusters.")
-    rows = unit_length(values[~blank] if blank.any() else values)
+    rows = unit_rows(values[~blank] if blank.any() else values)
     fit = _in_batches if len(rows) > MANY else _at_once
     least = math.inf
     best: FloatArray = np.empty(0)
@@ -86,8 +87,8 @@ def to_nearest(rows: FloatArray, centroids: FloatArray) -> FloatArray:
     >>> to_nearest(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 0.0]])).tolist()
     [0.0, 1.0]
     """
-    likeness, towards = np.empty(len(rows)), unit_length(centroids).T
+    likeness, towards = np.empty(len(rows)), unit_rows(centroids).T
     for start in range(0, len(rows), BLOCK):
-        cosines = unit_length(rows[start : start + BLOCK]) @ towards
+        cosines = unit_rows(rows[start : start + BLOCK]) @ towards
         likeness[start : start + BLOCK] = np.clip(cosines.max(axis=1), -1, 1)
     return 1 - likeness

@@ -25,13 +25,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from semiprune_core import files
-from semiprune_core.baselines.neighbours import BLOCK, nearest, unit_length
+from semiprune_core.baselines.neighbours import BLOCK, nearest
 from semiprune_core.baselines.settings import HeadSettings
 from semiprune_core.baselines.steps import run_steps
 from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning import sampling
 from semiprune_core.learning.device import choose_device
+from semiprune_core.learning.frozen.neighbours import unit_rows
 from semiprune_core.learning.optim import set_lr
 from semiprune_core.maps.reduce import principal_components
 from semiprune_core.progress import Progress
@@ -127,7 +128,7 @@ def cluster(
     if n < 2 * n_clusters:
         raise InvalidDataError(f"{n} images are too few for {n_clusters} clusters. Ask for fewer clusters.")
     k = max(1, min(settings.n_neighbours, n // (2 * n_clusters)))  # not beyond half a class in small pools
-    rows = unit_length(values)
+    rows = unit_rows(values)
     similar, _ = nearest(rows, rows, k, itself=False, progress=progress)
     del rows  # as large as what the heads see
     place = choose_device(device)

@@ -5,8 +5,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from semiprune_core.baselines import neighbours, prototypes, temi, zcore
+from semiprune_core.baselines import prototypes, temi, zcore
 from semiprune_core.baselines.settings import HeadSettings, ZCoreSettings
+from semiprune_core.learning.frozen.neighbours import unit_rows
 from semiprune_core.progress import Collected, Stopped
 
 N, D = 40_000, 64  # so that a block of 4,096 rows is a tenth of it
@@ -33,7 +34,7 @@ def peak(work):
 
 
 def test_rows_of_length_one_take_one_matrix(values):
-    assert peak(lambda: neighbours.unit_length(values)) < 1.3
+    assert peak(lambda: unit_rows(values)) < 1.3
 
 
 def test_zcore_takes_one_matrix(values):

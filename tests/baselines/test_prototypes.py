@@ -7,6 +7,7 @@ from sklearn.neighbors import NearestNeighbors
 from semiprune_core.baselines import neighbours, prototypes
 from semiprune_core.baselines.prototypes import prototypicality, to_nearest
 from semiprune_core.errors import InvalidDataError, InvalidSettingError
+from semiprune_core.learning.frozen.neighbours import unit_rows
 from semiprune_core.progress import Collected, Stopped
 
 
@@ -108,6 +109,4 @@ def test_neighbours_of_nobody_else_are_refused_and_a_stop_is_honoured():
 
 
 def test_a_row_of_zeros_has_no_direction_and_does_no_harm():
-    np.testing.assert_allclose(
-        neighbours.unit_length(np.array([[0.0, 0.0], [3.0, 4.0]])), [[0, 0], [0.6, 0.8]], rtol=1e-6
-    )
+    np.testing.assert_allclose(unit_rows(np.array([[0.0, 0.0], [3.0, 4.0]])), [[0, 0], [0.6, 0.8]], rtol=1e-6)
