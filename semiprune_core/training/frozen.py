@@ -10,9 +10,10 @@ import numpy as np
 from semiprune_core.features import EmbedSettings
 from semiprune_core.features.embed import embed
 from semiprune_core.jobs import JobContext
-from semiprune_core.learning.frozen import FrozenResult, fit_frozen, near_duplicates
+from semiprune_core.learning.frozen import FrozenResult
 from semiprune_core.training.answers import Answers
 from semiprune_core.training.data import PoolLabels
+from semiprune_core.training.heads import fit_head, prepare_features
 from semiprune_core.training.settings import TrainSettings
 
 FOLDER = "features"
@@ -28,19 +29,10 @@ def learn_on_features(context: JobContext, settings: TrainSettings, n_classes: i
     folder = context.folder / FOLDER
     folder.mkdir(exist_ok=True)
     run = embed(context.project, EmbedSettings(encoder=settings.encoder, device="auto"), context, folder=folder)
-    features = run.features()
-    groups = near_duplicates(features, progress=context)
-    fitted = fit_frozen(
-        features,
-        labels.learned,
-        n_classes=n_classes,
-        measurable_mask=labels.measurable_mask,
-        groups=groups,
-        settings=settings.head,
-        seed=settings.seed,
-        progress=context,
-    )
-    return _answers(fitted, features, run.artifact.hash, n_grouped=len(groups) - len(np.unique(groups)))
+    prepared = prepare_features(run, settings.head, progress=context)
+    fitted = fit_head(prepared, labels, n_classes, settings.head, seed=settings.seed, progress=context)
+    groups = prepared.groups
+    return _answers(fitted, run.features(), run.artifact.hash, n_grouped=len(groups) - len(np.unique(groups)))
 
 
 def _answers(fitted: FrozenResult, features: np.ndarray, features_hash: str, *, n_grouped: int) -> Answers:
