@@ -17,6 +17,9 @@ from semiprune_core.project.artifacts import Artifact, Draft
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import BoolArray, FloatArray, IntArray, PseudoLabels
 
+FROZEN, FINETUNED, SCRATCH = "frozen", "finetuned", "scratch"
+"""Where learning can begin."""
+
 
 @dataclass(frozen=True, eq=False)
 class PseudoRun:
@@ -30,6 +33,19 @@ class PseudoRun:
     @property
     def class_names(self) -> tuple[str, ...]:
         return tuple(self.artifact.facts["class_names"])
+
+    @property
+    def start(self) -> str:
+        """Where learning began: "frozen", "finetuned" or "scratch", as runs did before there was a choice.
+
+        Where several starts were compared, the one whose answers were taken.
+        """
+        return str(self.artifact.facts.get("start") or self.artifact.settings.get("start") or SCRATCH)
+
+    @property
+    def encoder(self) -> str | None:
+        """Whose features, or whose weights, learning began from; None from scratch."""
+        return None if self.start == SCRATCH else str(self.artifact.settings["encoder"])
 
     def labels(self) -> PseudoLabels:
         """One label per image of the pool; human labels have confidence 1."""

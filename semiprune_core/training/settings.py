@@ -12,6 +12,7 @@ from semiprune_core.learning.frozen.settings import HEADS, FrozenSettings
 from semiprune_core.learning.presets import SSL_PRESETS
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.learning.ssl import ALGORITHMS
+from semiprune_core.results.pseudo import FROZEN, SCRATCH
 from semiprune_core.settings import Settings
 
 KIND = "ssl"
@@ -19,7 +20,6 @@ TRIAL = "preflight"
 ARTIFACT = "pseudo"
 CUSTOM = "custom"
 """The preset's name where the settings come from nowhere else."""
-FROZEN, SCRATCH = "frozen", "scratch"
 STARTS = {
     FROZEN: "Pretrained features",
     SCRATCH: "From scratch",
