@@ -3,6 +3,7 @@
 Nothing here loads torch but the job itself, in a process of its own.
 """
 
+from semiprune_core.results.pseudo import FROZEN, SCRATCH
 from semiprune_core.training.curves import CHECKED, DRAWN, Curves, Drawn, curves, run_curves
 from semiprune_core.training.data import (
     HASHED_BYTES,
@@ -26,9 +27,7 @@ from semiprune_core.training.runs import (
 from semiprune_core.training.settings import (
     ARTIFACT,
     CUSTOM,
-    FROZEN,
     KIND,
-    SCRATCH,
     STARTS,
     TRIAL,
     TrainSettings,
