@@ -10,7 +10,7 @@ from semiprune_core.jobs.context import JobContext, job_behind
 from semiprune_core.jobs.job import Job, JobStatus, find_job, list_jobs
 from semiprune_core.jobs.kinds import JOB_KINDS
 from semiprune_core.jobs.states import DONE, FAILED, LOST, OVER, QUEUED, RESUMABLE, RUNNING, STATES, STOPPED
-from semiprune_core.jobs.supervisor import follow, submit, supervise, supervise_forever, wait
+from semiprune_core.jobs.supervisor import follow, follow_here, submit, supervise, supervise_forever, wait
 
 __all__ = [
     "DONE",
@@ -28,6 +28,7 @@ __all__ = [
     "JobStatus",
     "find_job",
     "follow",
+    "follow_here",
     "job_behind",
     "list_jobs",
     "submit",

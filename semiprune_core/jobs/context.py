@@ -84,6 +84,7 @@ class JobContext:
         rank: int = 0,
         world_size: int = 1,
         stop: Callable[[], bool] = lambda: False,
+        watch: Callable[[JobStatus], None] | None = None,
     ) -> None:
         self.job = job
         self.settings: Mapping[str, Any] = job.settings
@@ -99,6 +100,7 @@ class JobContext:
         )
         self._note = os.open(job.folder / jobs.LEASE, os.O_RDWR | os.O_CLOEXEC)
         self._stop = stop
+        self._watch = watch
         self._stop_file = os.fspath(job.folder / jobs.STOP)
         self._speed = Speed()
         self._pending: dict[str, Any] | None = None
@@ -144,6 +146,8 @@ class JobContext:
             self._write_line(moment)
         if moment >= self._next_status:
             self._write_status(moment)
+        if self._watch is not None:
+            self._watch(self._status)
 
     def should_stop(self) -> bool:
         """Whether somebody asked for a stop: by the page, the command line or SIGTERM."""

@@ -168,26 +168,50 @@ def start_if_free(workspace: Workspace, job: Job) -> None:
     with contextlib.ExitStack() as stack:
         for handle in handles:
             stack.callback(locks.release, handle)  # only our copies: the worker keeps its own
-        lease = locks.try_lock(job.folder / jobs.LEASE)
+        word = secrets.token_hex(16)
+        lease = _begin(job, word, stack)
         if lease is None:
             return
-        stack.callback(locks.release, lease)
-        status = job.stored_status()
-        if status.state != QUEUED:
-            return  # started, and perhaps ended, since the list was made
-        if (job.folder / jobs.STOP).exists():
-            job.write_status(status.ended(STOPPED, "Stopped before it began."))
-            return
-        word = secrets.token_hex(16)
-        moment = jobs.now()
-        status = dataclasses.replace(
-            status, state=RUNNING, message="Starting.", started=moment, heartbeat=moment, launch=word
-        )
-        job.write_status(status)  # before the start: a worker that dies at birth is lost, not started for ever
         try:
             launch.start(job, word, (lease, *handles))
         except OSError as error:
-            job.write_status(status.ended(FAILED, f"Its process could not be started: {error}.", "NOT_STARTED"))
+            failed = job.stored_status().ended(FAILED, f"Its process could not be started: {error}.", "NOT_STARTED")
+            job.write_status(failed)
+
+
+def _begin(job: Job, word: str, stack: contextlib.ExitStack) -> int | None:
+    """The lease of a queued job that now counts as running, held until ``stack`` ends; None where it is not queued."""
+    lease = locks.try_lock(job.folder / jobs.LEASE)
+    if lease is None:
+        return None
+    stack.callback(locks.release, lease)
+    status = job.stored_status()
+    if status.state != QUEUED:
+        return None  # started, and perhaps ended, since the list was made
+    if (job.folder / jobs.STOP).exists():
+        job.write_status(status.ended(STOPPED, "Stopped before it began."))
+        return None
+    moment = jobs.now()
+    status = dataclasses.replace(
+        status, state=RUNNING, message="Starting.", started=moment, heartbeat=moment, launch=word
+    )
+    job.write_status(status)  # before the start: a worker that dies at birth is lost, not started for ever
+    return lease
+
+
+def follow_here(job: Job, progress: Progress, *, tell: Callable[[JobStatus], None]) -> JobStatus:
+    """As :func:`follow`, but a queued job whose devices are free runs in this process: what is loaded stays loaded.
+
+    If this process dies the job is lost, like any other, and can be resumed.
+    """
+    with contextlib.ExitStack() as stack:
+        handles = _take_devices(job.workspace, job.devices) if job.nproc == 1 else None
+        for handle in handles or ():
+            stack.callback(locks.release, handle)
+        if handles is not None and _begin(job, "", stack) is not None:
+            stack.enter_context(log_to_folder(job.folder))
+            run_job(JobContext(job, stop=progress.should_stop, watch=tell))
+    return follow(job, progress, tell=tell)
 
 
 def _take_devices(workspace: Workspace, devices: tuple[str, ...]) -> tuple[int, ...] | None:

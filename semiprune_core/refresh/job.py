@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from semiprune_core import files, jobs
+from semiprune_core import jobs
 from semiprune_core.coresets import build_coreset
 from semiprune_core.dynamics import DynamicsSettings, submit_dynamics
 from semiprune_core.dynamics.scoring import score_runs, with_settings
 from semiprune_core.errors import JobError, MissingStepError, SemiPruneError
 from semiprune_core.jobs import JOB_KINDS, Job, JobContext
+from semiprune_core.jobs.leading import Lead
 from semiprune_core.labeling import open_store
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.refresh import submit as refresh
@@ -23,9 +24,6 @@ from semiprune_core.results import CoresetRun, TrajectoryRun, latest_scores
 from semiprune_core.scores import ScoreSettings
 from semiprune_core.training import TrainSettings, start_training
 
-RECORD = "steps.json"
-PARTS = 1000
-"""Units of progress per step."""
 LOOK_SECONDS = 0.5
 
 
@@ -35,39 +33,26 @@ def run(context: JobContext) -> dict[str, Any]:
 
 
 class Refresh:
-    """One pass over the steps. ``record``: step -> {job, artifact, note}, as far as it has come."""
+    """One pass over the steps."""
 
     def __init__(self, context: JobContext) -> None:
         self.context, self.project = context, context.project
         self.settings = refresh.RefreshSettings.from_json(context.settings)
-        path = context.folder / RECORD
-        self.record: dict[str, dict[str, Any]] = files.read_json(path) if path.is_file() else {}
-        self.number = 0
+        self.lead = Lead(context, self.settings.steps)
 
     def run(self) -> dict[str, Any]:
-        for number, step in enumerate(self.settings.steps):
-            self.number = number
-            self.context.check_stop()
-            record = self.record.setdefault(step, {})
+        for step in self.settings.steps:
+            record = self.lead.begin(step)
             if "artifact" not in record:
-                self._tell(0.0)
+                self.lead.tell(0.0)
                 if step in refresh.JOB_KIND:
                     record["artifact"] = self._by_job(step)
                 else:
                     record["artifact"] = self._score() if step == "scores" else self._rebuild(record)
-                self._write()
+                self.lead.write()
             self.context.log.info("%s: %s", WORDS[step], record["artifact"])
-        self._tell(1.0)
-        return {"artifacts": {step: self.record[step]["artifact"] for step in self.settings.steps}}
-
-    def _tell(self, share: float, **facts: Any) -> None:
-        step = self.settings.steps[self.number]
-        total = PARTS * len(self.settings.steps)
-        self.context.report(PARTS * self.number + round(PARTS * share), total, step=step, **facts)
-
-    def _write(self) -> None:
-        self.context.folder.mkdir(parents=True, exist_ok=True)
-        files.write_json(self.context.folder / RECORD, self.record)
+        self.lead.tell(1.0)
+        return {"artifacts": {step: self.lead.record[step]["artifact"] for step in self.settings.steps}}
 
     def _before(self, step: str) -> Artifact:
         return self.project.artifact(self.settings.before[step])
@@ -79,17 +64,17 @@ class Refresh:
         job = self._known_job(step)
         if job is None:
             job = self._adopted(step) or self._submit(step)
-            self.record[step]["job"] = job.id
-            self._write()
+            self.lead.record[step]["job"] = job.id
+            self.lead.write()
         elif job.status().is_resumable:
             job.resume()
-        self._tell(0.0, job=job.id)
+        self.lead.tell(0.0, job=job.id)
         self._watch(job)
         return _artifact_of(job)
 
     def _known_job(self, step: str) -> Job | None:
         """The job this step had begun, unless it has become useless since."""
-        wanted = self.record[step].get("job")
+        wanted = self.lead.record[step].get("job")
         job = next((past for past in jobs.list_jobs(self.project, refresh.JOB_KIND[step]) if past.id == wanted), None)
         if job is None or job.status().state == jobs.DONE:
             return job
@@ -110,7 +95,7 @@ class Refresh:
         pseudo = self.project.latest("pseudo")
         if pseudo is not None:
             now["pseudo"] = pseudo.hash
-        if job.id != self.record.get("pseudo", {}).get("job"):
+        if job.id != self.lead.record.get("pseudo", {}).get("job"):
             now["labels"] = open_store(self.project).snapshot().hash
         return all(now.get(name, value) == value for name, value in job.pins.items())
 
@@ -138,7 +123,7 @@ class Refresh:
             jobs.follow(
                 job,
                 self.context,
-                tell=lambda status: self._tell(status.fraction, state=status.state),
+                tell=lambda status: self.lead.tell(status.fraction, state=status.state),
                 every=LOOK_SECONDS,
             )
         except JobError as error:
@@ -159,7 +144,7 @@ class Refresh:
         try:
             return with_settings(self.project, scores, progress=self.context, **asked.to_json()).artifact.id
         except SemiPruneError as error:
-            self._note(f"The scores use the default settings; the earlier ones do not fit this run: {error}")
+            self.lead.note(f"The scores use the default settings; the earlier ones do not fit this run: {error}")
             return scores.artifact.id
 
     def _rebuild(self, record: dict[str, Any]) -> str:
@@ -168,22 +153,17 @@ class Refresh:
         scores = latest_scores(self.project)
         for place, name in enumerate(self.settings.coresets):
             self.context.check_stop()
-            self._tell(place / len(self.settings.coresets))
+            self.lead.tell(place / len(self.settings.coresets))
             request = refresh.request_of(self.project, CoresetRun(self.project.artifact(name)))
             try:
                 made = build_coreset(self.project, request, scores=scores).artifact.id
             except SemiPruneError as error:
-                self._note(f"{name} could not be rebuilt: {error}")
+                self.lead.note(f"{name} could not be rebuilt: {error}")
                 continue
             record.setdefault("artifacts", []).append(made)
         if not made:
             raise MissingStepError("No coreset could be rebuilt. " + " ".join(record.get("notes", ())))
         return made
-
-    def _note(self, words: str) -> None:
-        self.context.log.warning(words)
-        self.record[self.settings.steps[self.number]].setdefault("notes", []).append(words)
-        self._tell(0.0, note=words)
 
 
 def _without_input(settings: Any) -> dict[str, Any]:
