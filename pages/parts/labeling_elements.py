@@ -22,7 +22,7 @@ def _labeling(name: str) -> Any:
         f"studio_{name}",
         html=read("labeling.html").replace("<!-- left -->", read(f"{name}.html")),
         css=read("labeling.css", f"{name}.css"),
-        js=read("label_pipe.js", "labeling.js", f"{name}.js"),
+        js=read("label_pipe.js", "live.js", "labeling.js", f"{name}.js"),
     )
 
 

@@ -40,13 +40,15 @@ class LabelsSnapshot:
     """The labels a job pins. ``ids`` (M,) uint64 ascending, ``labels`` (M,) indices into ``class_names``.
 
     ``uniform_mask`` (M,) is True where the image was drawn uniformly *and* labeled without a suggestion in view:
-    only those may serve unbiased estimates. ``hash`` covers all of it.
+    only those may serve unbiased estimates. ``class_ids`` are the classes' numbers, () where they are not known.
+    ``hash`` covers all the rest.
     """
 
     ids: np.ndarray
     labels: IntArray
     uniform_mask: BoolArray
     class_names: tuple[str, ...]
+    class_ids: tuple[int, ...] = ()
     hash: str = field(init=False)
 
     def __post_init__(self) -> None:

@@ -336,4 +336,10 @@ class LabelStore:
         lookup = np.full(max(index, default=0) + 1, UNLABELED, dtype=np.int64)
         for class_id, number in index.items():
             lookup[class_id] = number
-        return LabelsSnapshot(labels.ids, lookup[labels.class_ids], uniform, tuple(entry.name for entry in shown))
+        return LabelsSnapshot(
+            labels.ids,
+            lookup[labels.class_ids],
+            uniform,
+            tuple(entry.name for entry in shown),
+            tuple(entry.class_id for entry in shown),
+        )

@@ -5,6 +5,7 @@ POST labels/queue      {annotator, queue, n} or {ids}    the next images, leased
 POST labels/leases     {annotator, renew} or {release}   hold these images longer, or give them (or all: true) back
 POST labels/classes    {annotator, name}                 add a class while labeling
 POST labels/similar    {image_id, ids}                   these images, the most similar ones first
+POST labels/live       {}                                how good the labels so far are; keeps that up to date
 GET  labels/classes, labels/progress?annotator=          what there is, how far it is
 GET  labels/export/<format>                              a file: csv, answers, exact, label-studio
 """
@@ -24,6 +25,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 
+from semiprune_core import live
 from semiprune_core.errors import InvalidDataError, MissingStepError, UnknownNameError
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.classes import LabelClass
@@ -36,7 +38,7 @@ from semiprune_core.project.pool import Pool, read_id, show_id
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.access import check_write
 from semiprune_core.server.queues import Cards, card_rows, next_cards
-from semiprune_core.server.requests import AddClass, ChangeLeases, FindSimilar, NextCards, SaveEvents
+from semiprune_core.server.requests import AddClass, ChangeLeases, FindSimilar, NextCards, SaveEvents, WatchLabels
 from semiprune_core.trust.similarity import similarity_features
 
 MAX_BODY = 4 << 20
@@ -180,11 +182,20 @@ def _similar(request: Request, workspace: Workspace, asked: FindSimilar) -> dict
     }
 
 
+def _live(request: Request, workspace: Workspace, asked: WatchLabels) -> dict[str, Any]:
+    project = workspace.project(request.path_params["project"])
+    shown_now = live.standing(project, open_store(project))
+    if shown_now["state"] in live.FOLLOWED:
+        live.watch(project)
+    return shown_now
+
+
 save = _posted(SaveEvents, _save)
 queue = _posted(NextCards, _queue)
 leases = _posted(ChangeLeases, _leases)
 add_class = _posted(AddClass, _add_class)
 similar = _posted(FindSimilar, _similar)
+how_good = _posted(WatchLabels, _live)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

@@ -67,3 +67,10 @@ class FindSimilar(Message):
     annotator: Annotated[str | None, Annotator()] = None
     image_id: Annotated[int, ImageId()]
     ids: Annotated[tuple[int, ...], IMAGE_IDS]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchLabels(Message):
+    """Somebody labels: how good are the labels so far?"""
+
+    annotator: Annotated[str | None, Annotator()] = None

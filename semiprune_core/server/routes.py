@@ -45,6 +45,7 @@ def studio_routes(workspace: Workspace, base: str = "") -> list[BaseRoute]:
         route("/projects/{project}/labels/queue", labels.queue, "POST"),
         route("/projects/{project}/labels/leases", labels.leases, "POST"),
         route("/projects/{project}/labels/similar", labels.similar, "POST"),
+        route("/projects/{project}/labels/live", labels.how_good, "POST"),
         route("/projects/{project}/labels/classes", labels.classes, "GET"),
         route("/projects/{project}/labels/classes", labels.add_class, "POST"),
         route("/projects/{project}/labels/progress", labels.how_far, "GET"),

@@ -11,6 +11,7 @@ from PIL import Image
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from semiprune_core import live
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import database as databases
@@ -492,3 +493,13 @@ def test_a_project_made_anew_under_the_same_name_is_another_one(tmp_path):
     [gone, saved] = browser.send(event(before[0]), event(browser.ids[0]))
     assert (gone["status"], saved["status"]) == ("refused", "saved")
     assert len(browser.store.held()) == 1
+
+
+def test_how_good_the_labels_are_is_told_and_followed_only_where_there_are_features(browser, monkeypatch):
+    watched = []
+    monkeypatch.setattr(live, "watch", lambda project: watched.append(project.name))
+    said = browser.post("/live", {}).json()
+    assert said["state"] == "off" and "semiprune embed one" in said["line"] and not watched
+    monkeypatch.setattr(live, "standing", lambda *_: {"state": "few", "line": "12 so far."})
+    assert browser.post("/live", {}).json()["line"] == "12 so far." and watched == ["one"]
+    assert browser.post("/live", {}, headers={"x-semiprune-token": "none"}).status_code == 403

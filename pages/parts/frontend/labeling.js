@@ -51,6 +51,7 @@ class LabelingElement {
     this.find(".search input").addEventListener("keydown", (event) => this.searchKey(event), { signal });
     this.watching = setInterval(() => this.askProgress(), PROGRESS_EVERY);
     this.renewing = setInterval(() => this.renew(), RENEW_EVERY);
+    this.live = new LiveLine(this.find(".live"), this.pipe, () => Date.now() - this.lastKey < IDLE);
     this.find(".help dl").replaceChildren(...[...keys, ...COMMON_KEYS].flatMap(([key, what]) => [make("dt", "", key), make("dd", "", what)]));
     this.find(".failures").replaceChildren();
     this.showBanner();
@@ -109,6 +110,7 @@ class LabelingElement {
     clearInterval(this.watching);
     clearInterval(this.renewing);
     clearTimeout(this.retrying);
+    this.live.leave();
     this.pipe.listeners.delete(this.listener);
     this.pipe.elements.delete(this);
   }
