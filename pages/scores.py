@@ -22,16 +22,17 @@ from pages.parts.text import count, literal
 from semiprune_core import jobs
 from semiprune_core.coresets import score_view
 from semiprune_core.coresets.score_view import Groups, ScoreView
-from semiprune_core.dynamics import submit_dynamics
+from semiprune_core.dynamics import SCORING_STARTS, start_of, submit_dynamics
 from semiprune_core.dynamics.scoring import new_scores, with_new_scores, with_settings
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import IntArray
-from semiprune_core.results import ScoreRun
+from semiprune_core.results import ScoreRun, TrajectoryRun, latest_pseudo
 from semiprune_core.scores import SCORES, ScoreSettings, score_knobs
 from semiprune_core.steps import BY_KEY
+from semiprune_core.training import FROZEN, SCRATCH
 
 PER_PAGE = 48
 SPLITS = {"none": "nothing", "class": "class", "source": "source of the label", "right": "right or wrong"}
@@ -57,12 +58,37 @@ def live_curve(job: Job) -> None:
         st.plotly_chart(score_charts.training_curve(epochs), key=f"live_{job.id}", config=charts.QUIET)
 
 
+WHAT_IT_DOES = {
+    FROZEN: "Trains a linear head on the pretrained features of all images, with human labels where there are any, and "
+    "records after each epoch how confident it is about every image. Takes seconds.",
+    SCRATCH: "Trains a new network on all images, with human labels where there are any, and records after each "
+    "epoch how confident it is about every image. Runs in the background.",
+}
+
+
 def start(project: Project, *, words: str, primary: bool) -> None:
     """The form that queues a dynamics run."""
+    usual = start_of(latest_pseudo(project))
+    begin = st.segmented_control(
+        "Start",
+        list(SCORING_STARTS),
+        format_func=SCORING_STARTS.__getitem__,
+        default=usual,
+        required=True,
+        key="dynamics_start",
+        help=f"The pseudo-labels were learned this way: {SCORING_STARTS[usual].lower()}.",
+    )
+    is_frozen = begin == FROZEN
     with st.form("dynamics", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
-        preset = st.selectbox(
-            "Preset", list(SUPERVISED_PRESETS), format_func=SUPERVISED_PRESETS.title, key="dynamics_preset", width=220
-        )
+        preset = "quick"
+        if not is_frozen:
+            preset = st.selectbox(
+                "Preset",
+                list(SUPERVISED_PRESETS),
+                format_func=SUPERVISED_PRESETS.title,
+                key="dynamics_preset",
+                width=220,
+            )
         n_seeds = st.number_input(
             "Runs",
             1,
@@ -76,12 +102,10 @@ def start(project: Project, *, words: str, primary: bool) -> None:
         given = st.form_submit_button(
             words, type="primary" if primary else "secondary", icon=":material/model_training:"
         )
-    st.caption(
-        "Trains a new network on all images, with human labels where there are any, and records after each "
-        "epoch how confident it is about every image. Runs in the background."
-    )
+    st.caption(WHAT_IT_DOES[FROZEN if is_frozen else SCRATCH])
     if given:
-        submit_dynamics(project, preset=str(preset), seeds=tuple(range(int(seed), int(seed) + int(n_seeds))))
+        seeds = tuple(range(int(seed), int(seed) + int(n_seeds)))
+        submit_dynamics(project, start=str(begin), preset=str(preset), seeds=seeds)
         st.rerun()
 
 
@@ -90,6 +114,7 @@ def facts(seen: ScoreView) -> None:
     last = seen.runs[0].artifact.facts.get("last") or {}
     with st.container(horizontal=True, gap="medium"):
         st.metric("Images", f"{seen.n_images:,}")
+        st.metric("Start", SCORING_STARTS.get(seen.runs[0].start, seen.runs[0].start), help=made_with(seen.runs[0]))
         st.metric("Epochs", f"{seen.scores.n_epochs:,}")
         st.metric("Runs", len(seen.runs), help="Dynamics runs with different seeds; scores are their mean.")
         if last.get("train_accuracy") is not None:
@@ -104,6 +129,12 @@ def facts(seen: ScoreView) -> None:
                 f"{stability['aum']:.2f}",
                 help="Rank correlation between runs with different seeds.",
             )
+
+
+def made_with(run: TrajectoryRun) -> str:
+    if run.start == FROZEN:
+        return f"A linear head on {literal(str(run.artifact.settings['encoder']))} features."
+    return "A network of its own, trained from scratch."
 
 
 def describe(name: str) -> None:

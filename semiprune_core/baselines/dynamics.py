@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiprune_core import files
+from semiprune_core.dynamics import usual_training
 from semiprune_core.dynamics.scoring import default_score_settings
 from semiprune_core.embeddings.features import check_finite
 from semiprune_core.errors import InvalidDataError
@@ -31,14 +32,12 @@ if TYPE_CHECKING:
     from semiprune_core.baselines.evidence import EvidenceRequest
 
 PROVIDER = "dynamics"
-FALLBACK = "quick"
 
 
 def training_of(project: Project, changes: Mapping[str, Any]) -> SupervisedSettings:
-    """The training of the project's latest dynamics run, so that a comparison is fair; else the preset ``quick``."""
-    latest = project.latest("trajectory")
-    stored = (latest.settings.get("training") or {}) if latest is not None else {}
-    base = SupervisedSettings.from_json(stored) if stored else supervised_preset(FALLBACK)
+    """The training of the project's latest dynamics run from scratch, so that a comparison is fair; else ``quick``."""
+    preset, stored = usual_training(project)
+    base = SupervisedSettings.from_json(stored) if stored else supervised_preset(preset)
     return base.replace(**changes)
 
 

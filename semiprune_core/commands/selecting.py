@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from semiprune_core import files, jobs
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, add_knobs, assignments, given_knobs
 from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coresets, nesting, own_evidence, settable_knobs
-from semiprune_core.dynamics import submit_dynamics
+from semiprune_core.dynamics import SCORING_STARTS, submit_dynamics
 from semiprune_core.dynamics.scoring import with_new_scores, with_settings
 from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.exporting import FORMATS, Exported, ExportOptions, export_coreset, export_csv, hex_ids, options_for
@@ -31,7 +31,13 @@ from semiprune_core.selection import AIMS, SELECTORS
 
 def _configure_dynamics(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the project")
-    parser.add_argument("--preset", default="quick", help=f"one of {', '.join(SUPERVISED_PRESETS)}")
+    parser.add_argument(
+        "--start",
+        choices=tuple(SCORING_STARTS),
+        help="train a head on pretrained features, in seconds, or a net from scratch (default: as the pseudo-labels)",
+    )
+    parser.add_argument("--encoder", help="whose features, with --start frozen (default: the pseudo-labels' encoder)")
+    parser.add_argument("--preset", default="quick", help=f"from scratch: one of {', '.join(SUPERVISED_PRESETS)}")
     parser.add_argument("--seed", type=int, default=0, help="seed of the (first) run")
     parser.add_argument("--seeds", type=int, default=1, metavar="K", help="so many runs; scores are their mean")
     parser.add_argument("--epochs", type=int, help="instead of the preset's")
@@ -46,6 +52,8 @@ def _dynamics(args: argparse.Namespace, workspace: Workspace, console: Console) 
         raise InvalidSettingError(f"--seeds must be at least 1, got {args.seeds}.")
     job = submit_dynamics(
         project,
+        start=args.start,
+        encoder=args.encoder,
         preset=args.preset,
         seeds=tuple(range(args.seed, args.seed + args.seeds)),
         device=args.device,
@@ -58,8 +66,10 @@ def _dynamics(args: argparse.Namespace, workspace: Workspace, console: Console) 
     follow(job, console)
     result = job.result() or {}
     run = ScoreRun(project.artifact(result["scores"]))
-    text = f"{run.artifact.id}: {SCORES.listed(run.names)} for {run.artifact.facts['n_images']:,} images."
-    return Outcome({"job": job.id, **result, "stability": run.artifact.facts["stability"]}, text)
+    start = str(job.settings["start"])
+    text = f"{run.artifact.id}: {SCORES.listed(run.names)} for {run.artifact.facts['n_images']:,} images. "
+    text += f"{SCORING_STARTS[start]}, {run.n_epochs} epochs."
+    return Outcome({"job": job.id, "start": start, **result, "stability": run.artifact.facts["stability"]}, text)
 
 
 def _configure_scores(parser: argparse.ArgumentParser) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from semiprune_core.dynamics.frozen import FeatureLearner, features_for
 from semiprune_core.dynamics.scoring import score_runs
 from semiprune_core.dynamics.submit import DynamicsSettings, pinned_pseudo
 from semiprune_core.jobs import JOB_KINDS, JobContext
@@ -43,16 +45,34 @@ def run(context: JobContext) -> dict[str, Any] | None:
     pseudo, pool = pinned_pseudo(context.project, settings), context.project.pool()
     check_pool(pool, context.pins["pool"])
     context.check_pin("pseudo", pseudo.artifact)
+    if settings.is_frozen:
+        return _scored(context, _on_features(context, settings, pseudo, pool), pool)
     with joined_world(choose_device(context.device.split(",")[0])) as (world, device):
         runs = []
         for part, seed in enumerate(settings.seeds):
             share = Share(context, part, len(settings.seeds))
             runs.append(_one_seed(context, settings, pseudo, pool, seed, share, world, str(device)))
-        if not world.is_first:
-            return None
-        scores = score_runs(context.project, [TrajectoryRun(run) for run in runs if run is not None], pool=pool)
+    return _scored(context, runs, pool) if world.is_first else None
+
+
+def _scored(context: JobContext, runs: Sequence[Artifact | None], pool: Pool) -> dict[str, Any]:
+    scores = score_runs(context.project, [TrajectoryRun(run) for run in runs if run is not None], pool=pool)
     context.log.info("%s: %s", scores.artifact.id, ", ".join(scores.names))
     return {"trajectories": list(scores.trajectory_ids), "scores": scores.artifact.id}
+
+
+def _on_features(context: JobContext, settings: DynamicsSettings, pseudo: PseudoRun, pool: Pool) -> list[Artifact]:
+    """One ``trajectory`` artifact per seed, of a head on features."""
+    features = features_for(context, settings)
+    learner, runs = None, []
+    for part, seed in enumerate(settings.seeds):
+        finished = context.finished("trajectory", seed=seed)
+        if finished is None:
+            learner = learner or FeatureLearner.of(context.project, settings, pseudo, features)
+            share = Share(context, part, len(settings.seeds))
+            finished = learner.record(context, pool, seed, share, tests=TESTS_PER_RUN)
+        runs.append(finished)
+    return runs
 
 
 def _one_seed(
@@ -93,8 +113,7 @@ def _one_seed(
     if not world.is_first:
         return None
     inputs = {"pool": pool.hash, "pseudo": pseudo.artifact.hash}
-    made_with = {"preset": settings.preset, "training": training.to_json()}
-    with context.project.draft("trajectory", settings=made_with, inputs=inputs, seed=seed) as draft:
+    with context.project.draft("trajectory", settings=settings.made_with(), inputs=inputs, seed=seed) as draft:
         draft.device = device
         write_trajectory(draft, folder / "trajectory", result.history, features=folder / FEATURES)
         draft.facts["run"] = context.job.id

@@ -6,43 +6,94 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from semiprune_core import jobs
-from semiprune_core.checks import check_range
-from semiprune_core.errors import InvalidSettingError
+from semiprune_core.checks import check_choice, check_range
+from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.labeling import open_store
 from semiprune_core.learning import machine
+from semiprune_core.learning.head_run import HeadSettings
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project
-from semiprune_core.results import PseudoRun, latest_pseudo
+from semiprune_core.results import PseudoRun, TrajectoryRun, latest_pseudo
+from semiprune_core.results.features import FeatureRun, feature_runs, latest_features
 from semiprune_core.settings import Settings
+from semiprune_core.training import FROZEN, SCRATCH, STARTS
+from semiprune_core.training.settings import PACKAGED_ENCODER
 
 FEWEST_EPOCHS = 2
 """A deviation over the epochs needs two of them."""
+SCORING_STARTS = {name: STARTS[name] for name in (FROZEN, SCRATCH)}
+"""Where a dynamics run may begin, and its name for people."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicsSettings(Settings):
-    """One supervised run per seed on the pseudo-labels of the artifact ``pseudo``."""
+    """One supervised run per seed on the pseudo-labels of the artifact ``pseudo``.
+
+    From scratch a net is trained as ``preset`` says. On pretrained features (``start`` is "frozen") a linear head is
+    trained on those of ``encoder``. ``training`` is what differs from the preset, or from :class:`HeadSettings`.
+    """
 
     pseudo: str
     preset: str = "quick"
     training: dict[str, Any] = field(default_factory=dict)
-    """What differs from the preset."""
     seeds: tuple[int, ...] = (0,)
+    start: str = SCRATCH
+    encoder: str = PACKAGED_ENCODER
 
     def check(self) -> None:
-        check_range("epochs", self.supervised().epochs, low=FEWEST_EPOCHS)
+        check_choice("start", self.start, tuple(SCORING_STARTS))
+        check_range("epochs", self.head().epochs if self.is_frozen else self.supervised().epochs, low=FEWEST_EPOCHS)
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise InvalidSettingError(f"seeds must list one or more numbers, each once; got {list(self.seeds)}.")
 
+    @property
+    def is_frozen(self) -> bool:
+        return self.start == FROZEN
+
     def supervised(self) -> SupervisedSettings:
+        """How a net is trained from scratch."""
         return supervised_preset(self.preset, **self.training)
+
+    def head(self) -> HeadSettings:
+        """How a head is trained on features."""
+        return HeadSettings.from_json(self.training)
+
+    def made_with(self) -> dict[str, Any]:
+        """What the artifact says of it, beside its inputs and its seed."""
+        if self.is_frozen:
+            return {"start": self.start, "encoder": self.encoder, "training": self.head().to_json()}
+        return {"preset": self.preset, "training": self.supervised().to_json()}
+
+
+def start_of(pseudo: PseudoRun) -> str:
+    """Where a dynamics run on these pseudo-labels begins unless asked otherwise: where they began themselves."""
+    return pseudo.start if pseudo.start in SCORING_STARTS else SCRATCH
+
+
+def encoder_of(pseudo: PseudoRun) -> str:
+    """Whose features such a run sees: those that the pseudo-labels were learned on, else the packaged encoder's."""
+    return pseudo.encoder or PACKAGED_ENCODER
+
+
+def features_of(project: Project, pseudo: PseudoRun, encoder: str) -> FeatureRun | None:
+    """The features that the pseudo-labels were learned on, or the newest of ``encoder``; None: there are none yet."""
+    learned_on = pseudo.artifact.facts.get("features")
+    for run in feature_runs(project, encoder):
+        if run.artifact.hash == learned_on and run.is_current(project):
+            return run
+    try:
+        return latest_features(project, encoder)
+    except MissingStepError:
+        return None
 
 
 def submit_dynamics(
     project: Project,
     *,
+    start: str | None = None,
+    encoder: str | None = None,
     preset: str = "quick",
     seeds: tuple[int, ...] = (0,),
     device: str = "auto",
@@ -50,18 +101,43 @@ def submit_dynamics(
     immediate: bool = False,
     **training: Any,
 ) -> jobs.Job:
-    """Queue a dynamics run on the latest pseudo-labels; the job pins them and the pool by content hash."""
-    pseudo = latest_pseudo(project).artifact
-    settings = DynamicsSettings(pseudo=pseudo.id, preset=preset, training=training, seeds=seeds)
+    """Queue a dynamics run on the latest pseudo-labels; the job pins them and the pool by content hash.
+
+    It begins where the pseudo-labels did (``start_of``), unless ``start`` says otherwise. ``training`` is what differs
+    from the preset, or from the settings of a head on features, which one process trains.
+    """
+    pseudo = latest_pseudo(project)
+    settings = DynamicsSettings(
+        pseudo=pseudo.artifact.id,
+        preset=preset,
+        training=training,
+        seeds=seeds,
+        start=start or start_of(pseudo),
+        encoder=encoder or encoder_of(pseudo),
+    )
+    pins = {"pseudo": pseudo.artifact.hash, "pool": project.pool().hash}
+    if settings.is_frozen:
+        nproc = 1
+        features = features_of(project, pseudo, settings.encoder)
+        if features is not None:
+            pins["features"] = features.artifact.hash
     return jobs.submit(
         project,
         "dynamics",
         settings.to_json(),
         device=machine.devices_for(device, nproc),
-        pins={"pseudo": pseudo.hash, "pool": project.pool().hash},
+        pins=pins,
         nproc=nproc,
         immediate=immediate,
     )
+
+
+def usual_training(project: Project) -> tuple[str, dict[str, Any]]:
+    """Preset and settings with which nets are trained from scratch here: those of the newest such run, else quick."""
+    for artifact in reversed(project.artifacts("trajectory")):
+        if TrajectoryRun(artifact).start == SCRATCH and artifact.settings.get("training"):
+            return str(artifact.settings.get("preset", "quick")), dict(artifact.settings["training"])
+    return "quick", {}
 
 
 def pinned_pseudo(project: Project, settings: DynamicsSettings) -> PseudoRun:

@@ -11,7 +11,7 @@ from typing import Any
 
 from semiprune_core import jobs
 from semiprune_core.coresets import build_coreset
-from semiprune_core.dynamics import DynamicsSettings, submit_dynamics
+from semiprune_core.dynamics import DynamicsSettings, start_of, submit_dynamics
 from semiprune_core.dynamics.scoring import score_runs, with_settings
 from semiprune_core.errors import JobError, MissingStepError, SemiPruneError
 from semiprune_core.jobs import JOB_KINDS, Job, JobContext
@@ -20,7 +20,7 @@ from semiprune_core.labeling import open_store
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.refresh import submit as refresh
 from semiprune_core.refresh.freshness import WORDS
-from semiprune_core.results import CoresetRun, TrajectoryRun, latest_scores
+from semiprune_core.results import CoresetRun, PseudoRun, TrajectoryRun, latest_pseudo, latest_scores, made_from
 from semiprune_core.scores import ScoreSettings
 from semiprune_core.training import TrainSettings, start_training
 
@@ -106,16 +106,24 @@ class Refresh:
                 self.project, TrainSettings.from_json(made.settings), device=made.device, nproc=made.nproc
             )
         if step == "trajectory":
-            asked = DynamicsSettings.from_json(made.settings)
-            return submit_dynamics(
-                self.project,
-                preset=asked.preset,
-                seeds=asked.seeds,
-                device=made.device,
-                nproc=made.nproc,
-                **asked.training,
-            )
+            return self._record_again(DynamicsSettings.from_json(made.settings), made)
         return jobs.submit(self.project, "map", made.settings)
+
+    def _record_again(self, asked: DynamicsSettings, made: refresh.Again) -> Job:
+        """The dynamics run as it was asked for, but where the pseudo-labels begin elsewhere now, it follows them."""
+        before = made_from(self.project, self._before("trajectory"), "pseudo")
+        start = start_of(latest_pseudo(self.project))
+        followed = asked.start == start_of(PseudoRun(before)) and asked.start != start
+        return submit_dynamics(
+            self.project,
+            start=start if followed else asked.start,
+            encoder=None if followed else asked.encoder,
+            preset=asked.preset,
+            seeds=asked.seeds,
+            device=made.device,
+            nproc=made.nproc,
+            **({} if followed else asked.training),
+        )
 
     def _watch(self, job: Job) -> None:
         """Wait for the job's end, supervising meanwhile: nobody else may be there to start it."""

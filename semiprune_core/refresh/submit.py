@@ -129,11 +129,9 @@ def _dynamics_settings(project: Project, artifact: Artifact) -> dict[str, Any]:
     settings = artifact.settings
     seeds = [past.manifest["seed"] for past in project.artifacts("trajectory") if _same_run(past, artifact)]
     pseudo = made_from(project, artifact, "pseudo")
+    own = {name: settings[name] for name in ("start", "encoder", "preset") if name in settings}
     return DynamicsSettings(
-        pseudo=pseudo.id,
-        preset=settings["preset"],
-        training=dict(settings["training"]),
-        seeds=tuple(sorted(set(seeds))),
+        pseudo=pseudo.id, training=dict(settings["training"]), seeds=tuple(sorted(set(seeds))), **own
     ).to_json()
 
 

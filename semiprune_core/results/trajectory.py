@@ -25,6 +25,11 @@ class TrajectoryRun:
     artifact: Artifact
 
     @property
+    def start(self) -> str:
+        """Where it began: "frozen" for a head on pretrained features, "scratch" for a net of its own."""
+        return str(self.artifact.settings.get("start", "scratch"))
+
+    @property
     def n_epochs(self) -> int:
         return int(self.artifact.facts["n_epochs"])
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from semiprune_core import jobs
+from semiprune_core.dynamics import usual_training
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.learning import machine
 from semiprune_core.methods import METHODS
@@ -15,6 +16,7 @@ from semiprune_core.results import ScoreRun, TrajectoryRun, check_same_pool, mad
 from semiprune_core.results.score_source import ScoreSource, labels_behind, open_score_source, score_source_for
 from semiprune_core.results.search import KIND, SearchSettings
 from semiprune_core.search.grid import grid_of
+from semiprune_core.training import SCRATCH
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,12 @@ def search_settings(
 
 
 def _as_scored(project: Project, source: ScoreSource) -> tuple[str, dict[str, Any]]:
-    """Preset and changes of the run behind the scores; those of a baseline are trained like the project's own."""
+    """Preset and changes of the run behind the scores; others are trained like the project's own."""
     if isinstance(source, ScoreRun):
-        made_with = TrajectoryRun(project.artifact(source.trajectory_ids[0])).artifact.settings
-    else:
-        own = project.latest("trajectory")
-        made_with = {} if own is None else own.settings
-    return made_with.get("preset", "quick"), dict(made_with.get("training", {}))
+        run = TrajectoryRun(project.artifact(source.trajectory_ids[0]))
+        if run.start == SCRATCH:
+            return run.artifact.settings.get("preset", "quick"), dict(run.artifact.settings.get("training", {}))
+    return usual_training(project)
 
 
 def submit_search(

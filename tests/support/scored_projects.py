@@ -52,7 +52,7 @@ def make_pool(workspace, folder, n=120, n_classes=4, name="Scored", n_test=0, la
     return workspace.project(project.name)
 
 
-def add_pseudo(project, *, wrong=0.15, human=0.2, held_out=0.5, seed=0):
+def add_pseudo(project, *, wrong=0.15, human=0.2, held_out=0.5, seed=0, settings=None):
     """Pseudo-labels from the reference labels, a share of them wrong; a share labeled by a person, always rightly."""
     pool = project.pool()
     rng = np.random.default_rng(seed)
@@ -61,7 +61,7 @@ def add_pseudo(project, *, wrong=0.15, human=0.2, held_out=0.5, seed=0):
     predicted = np.where(is_wrong, (truth + rng.integers(1, n_classes, n)) % n_classes, truth)
     human_mask = np.zeros(n, dtype=bool)
     human_mask[rng.permutation(n)[: round(human * n)]] = True
-    with project.draft("pseudo", settings={}, inputs={"pool": pool.hash}, seed=seed) as draft:
+    with project.draft("pseudo", settings=settings or {}, inputs={"pool": pool.hash}, seed=seed) as draft:
         write_pseudo(
             draft,
             labels=np.where(human_mask, truth, predicted),
