@@ -46,25 +46,51 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture
-def page(chromium, server):
-    """A fresh page; a script error on it fails the test."""
+@pytest.fixture(scope="session")
+def wide(chromium):
+    """The profile of a person in a wide window. What it has loaded of the app it need not load again."""
     context = chromium.new_context(viewport={"width": 1400, "height": 900})
     context.set_default_timeout(1000 * PATIENCE)
-    tab = context.new_page()
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(wide, server):
+    """A page of a person who was never here; a script error on it fails the test."""
+    tab = wide.new_page()
     errors: list[str] = []
     tab.on("pageerror", lambda error: errors.append(str(error)))
     yield tab
-    context.close()
+    leave(wide, server)
     assert errors == []
 
 
-@pytest.fixture
-def context(chromium):
-    """A fresh browser profile of the annotator ada."""
+@pytest.fixture(scope="session")
+def ada(chromium):
+    """The profile of the annotator ada."""
     context = open_context(chromium)
     yield context
     context.close()
+
+
+@pytest.fixture
+def context(ada, studio):
+    """The annotator ada, who was never here."""
+    yield ada
+    leave(ada, studio)
+
+
+def leave(context, studio):
+    """Close all pages and forget everything but the app's own files."""
+    for tab in context.pages:
+        tab.close()
+    context.unroute_all()
+    context.set_offline(False)
+    blank = context.new_page()
+    kinds = "cookies,local_storage,indexeddb,service_workers,cache_storage"
+    context.new_cdp_session(blank).send("Storage.clearDataForOrigin", {"origin": studio.url, "storageTypes": kinds})
+    blank.close()
 
 
 @pytest.fixture

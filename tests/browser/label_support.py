@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from PIL import Image
 from playwright.sync_api import BrowserContext, Page
 
+from semiprune_core.copies import copy_project
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import LabelStore, open_store, schema
@@ -28,13 +29,20 @@ class Studio(Server):
     def __init__(self, home: Path) -> None:
         super().__init__(home / "home", home / "pictures", free_port(), home / "app.log")
         self.pictures.mkdir()
+        self.imported: dict[tuple, str] = {}
 
     @property
     def workspace(self) -> Workspace:
         return Workspace.open(self.home)
 
     def project(self, name: str, *, n: int = 40, classes=("cat", "dog", "owl"), names=None, side: int = 16) -> Project:
-        """A project of ``n`` distinct pictures, all of them drawn, with classes."""
+        """A project of ``n`` distinct pictures, all of them drawn, with classes; equal ones are imported once."""
+        key = (n, tuple(classes), tuple(names or ()), side)
+        if key not in self.imported:
+            self.imported[key] = self._import(f"{name}-first", n, classes, names, side).name
+        return copy_project(self.workspace, self.imported[key], name)
+
+    def _import(self, name: str, n: int, classes, names, side: int) -> Project:
         folder = self.pictures / name
         folder.mkdir(parents=True)
         rng = np.random.default_rng(7)

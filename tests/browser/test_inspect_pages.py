@@ -15,19 +15,25 @@ from semiprune_core.project.pool import show_id
 from semiprune_core.refresh import freshness
 from semiprune_core.results import latest_pseudo
 from semiprune_core.trust import quality_report
+from tests.browser.label_support import settled
+from tests.support.demo_pool import write_tenth
 from tests.support.pseudo_runs import fake_pseudo, label_share
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 PROJECT = "clothes"
+N_IMAGES = 600
 
 
 @pytest.fixture(scope="module")
 def project(studio):
-    """The demo with a tenth labeled, pseudo-labels of which 15% are wrong, and two maps."""
+    """A tenth of the demo with a tenth of it labeled, pseudo-labels of which 15% are wrong, and two maps."""
     space = studio.workspace
     made = space.create("Clothes", name=PROJECT)
-    import_source(made, ImportSettings(source=SourceSpec("demo").to_json(), n_workers=1), Collected())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEMIPRUNE_ROOTS", str(studio.pictures))
+        source = SourceSpec("npz", str(write_tenth(studio.pictures)))
+        import_source(made, ImportSettings(source=source.to_json(), n_workers=1), Collected())
     made = space.project(PROJECT)
     label_share(made)
     fake_pseudo(made)
@@ -46,14 +52,14 @@ def open_map(page, server):
     expect(page.locator(".map[data-state=ready] canvas").first).to_be_visible()
     canvas = page.locator(".map canvas").first
     canvas.scroll_into_view_if_needed()
-    places = canvas.evaluate("c => Array.from({length: 6000}, (_, i) => c.studio.where(i))")
+    places = canvas.evaluate("(c, n) => Array.from({length: n}, (_, i) => c.studio.where(i))", N_IMAGES)
     box = canvas.bounding_box()
     return canvas, np.array(places) + [box["x"], box["y"]]
 
 
 def small_region(places, labels):
     """A square on the page that holds 8 to 50 images of at least two classes, none of them near its edge."""
-    for centre in places[::37]:
+    for centre in places[::7]:
         for half in (6, 10, 16, 24, 40):
             distance = np.abs(places - centre).max(axis=1)
             held = np.flatnonzero(distance < half)
@@ -83,14 +89,14 @@ def test_hover_shows_the_image_under_the_pointer(page, server, project):
     inside = np.flatnonzero((places[:, 1] > box["y"] + 5) & (places[:, 1] < 890))
     expect(canvas).to_have_attribute("data-paints", re.compile(r"\d+"))
     painted = canvas.get_attribute("data-paints")
-    for position in inside[[3, 1500, 3000]]:
+    for position in inside[[3, 150, 300]]:
         page.mouse.move(*places[position])
         wanted = show_id(pool.ids[position])
         expect(page.locator(f'.tip[data-id="{wanted}"]')).to_be_visible()
         expect(page.locator(".tip img")).to_have_attribute("src", re.compile(f"{wanted}/thumb$"))
         expect(page.locator(".tip img")).not_to_have_js_property("naturalWidth", 0)
         expect(page.locator(".tip .path")).to_have_text(pool.path(int(position)))
-    assert canvas.get_attribute("data-paints") == painted  # a ring goes over the picture, 6,000 points do not
+    assert canvas.get_attribute("data-paints") == painted  # a ring goes over the picture, the points do not
 
 
 def test_a_click_opens_the_image(page, server, project):
@@ -111,6 +117,7 @@ def test_a_lasso_over_two_classes_gives_exactly_these_images(page, server, proje
     expect(page.locator(".grid .cell")).to_have_count(len(held))
     assert set(shown_ids(page)) == {show_id(number) for number in pool.ids[held]}
     assert sorted(canvas.evaluate("c => c.studio.selected()")) == held.tolist()
+    settled(page)
     page.get_by_role("button", name="Clear", exact=True).click()
     expect(page.locator(".grid .cell")).to_have_count(0)
 

@@ -413,7 +413,9 @@ export default function (component) {
         const [x1, y1] = ground(p, drag.from), [x2, y2] = ground(p, here);
         p.line = [[x1, y1], [x2, y1], [x2, y2], [x1, y2]];
       } else {
-        drag.line.push(ground(p, here));
+        // A busy machine hands on several moves as one: each of them is a point of the line.
+        const moves = event.getCoalescedEvents?.() ?? [];
+        for (const move of moves.length ? moves : [event]) drag.line.push(ground(p, at(p, move)));
         p.line = drag.line;
       }
       drag.last = here;
