@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +69,17 @@ class Encoder:
     weights_hash: str
     mean: tuple[float, ...] = MEAN
     std: tuple[float, ...] = STD
+
+
+def with_inner_layer(encoder: Encoder) -> tuple[Encoder, tuple[int, ...]]:
+    """The encoder with the layer before the last beside its features, and the width of each; a net that does not offer
+    it stays as it is, and its width is left open: ``()``.
+    """
+    from semiprune_core.embeddings.efficientnet import HEAD, EfficientNetLite, WithInner
+
+    if not isinstance(encoder.net, EfficientNetLite):
+        return encoder, ()
+    return replace(encoder, net=WithInner(encoder.net).eval()), (HEAD, encoder.net.inner_width)
 
 
 def packaged_encoder() -> str | None:

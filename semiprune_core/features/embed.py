@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from semiprune_core import files
-from semiprune_core.embeddings.encoders import Encoder, open_encoder, own_side, state_hash
+from semiprune_core.embeddings.encoders import Encoder, open_encoder, own_side, state_hash, with_inner_layer
 from semiprune_core.embeddings.engines import Engine, open_engine
 from semiprune_core.embeddings.originals import Seen, decoded, originals
 from semiprune_core.errors import InvalidDataError
@@ -30,11 +30,13 @@ from semiprune_core.project.artifacts import open_artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import FloatArray
-from semiprune_core.results.features import KIND, POOL_FILE, TEST_FILE, FeatureRun, find_features, segments_of
+from semiprune_core.results.features import FILES, KIND, FeatureRun, find_features, segments_of
 
 BLOCK = 512
 """Images to a file: what a stop or a kill costs at most."""
 FIRST_PROBLEMS = 5
+PLAIN, MIRRORED = slice(None), slice(None, None, -1)
+"""The views of an image, as columns of its pixels."""
 
 
 def embed(project: Project, settings: EmbedSettings, progress: Progress, *, folder: Path) -> FeatureRun:
@@ -42,7 +44,7 @@ def embed(project: Project, settings: EmbedSettings, progress: Progress, *, fold
     encoder = open_encoder(settings.encoder, settings.weights, guard=project.workspace.guard)
     side = settings.size or own_side(settings.encoder)
     pool = project.everything()
-    identity = _identity(settings.encoder, encoder, side, _fit(pool))
+    identity = _identity(settings, encoder, side, _fit(pool))
     segments = segments_of(project)
     earlier = find_features(project, identity)
     if earlier is not None and earlier.segments == segments:
@@ -51,17 +53,22 @@ def embed(project: Project, settings: EmbedSettings, progress: Progress, *, fold
         earlier = None
     begin = int(pool.starts[len(earlier.segments)]) if earlier is not None else 0
     device = choose_device(settings.device).type
-    engine = _opened(encoder, side, device, settings.engine)
-    _compute(pool, begin, engine, side, identity["fit"], progress, folder, n_workers=settings.n_workers)
+    layered, widths = with_inner_layer(encoder)
+    engine, n_columns = _opened(layered, side, device, settings.engine)
+    views = (PLAIN, MIRRORED) if settings.mirrored else (PLAIN,)
+    _compute(pool, begin, engine, views, side, identity["fit"], progress, folder, n_workers=settings.n_workers)
     problems = _problems(folder)
     inputs = {"pool": pool.hash, "weights": identity["weights_hash"]}
     with project.draft(KIND, settings=identity, inputs=inputs) as draft:
-        n_dimensions = _assemble(draft.folder, pool, begin, folder, earlier)
+        widths = widths or (n_columns,)
+        _assemble(draft.folder, pool, begin, folder, earlier, widths[0], n_columns * len(views))
         draft.device = device
         draft.facts.update(
             n_images=len(pool.split("pool")),
             n_test=len(pool.split("test")),
-            n_dimensions=n_dimensions,
+            n_dimensions=widths[0],
+            widths=list(widths),
+            n_views=len(views),
             n_computed=len(pool) - begin,
             segments=list(segments),
             engine=engine.name,
@@ -72,9 +79,10 @@ def embed(project: Project, settings: EmbedSettings, progress: Progress, *, fold
     return FeatureRun(open_artifact(draft.folder))
 
 
-def _identity(name: str, encoder: Encoder, side: int, fit: str) -> dict[str, Any]:
+def _identity(settings: EmbedSettings, encoder: Encoder, side: int, fit: str) -> dict[str, Any]:
     return {
-        "encoder": name,
+        "encoder": settings.encoder,
+        "mirrored": settings.mirrored,
         "weights_hash": state_hash(encoder.net),
         "size": side,
         "fit": fit,
@@ -88,8 +96,11 @@ def _fit(pool: Pool) -> str:
     return str(pool.segments[0].artifact.settings["pool"]["fit"])
 
 
-def _opened(encoder: Encoder, side: int, device: str, engine: str) -> Engine:
-    """The engine, tried on one image: an encoder that cannot see images of this size says so before the work begins."""
+def _opened(encoder: Encoder, side: int, device: str, engine: str) -> tuple[Engine, int]:
+    """The engine and how many numbers it gives for an image.
+
+    It is tried on one: an encoder that cannot see images of this size says so before the work begins.
+    """
     try:
         opened = open_engine(encoder, side, device=device, engine=engine)
         answer = opened(np.zeros((1, side, side, 3), np.uint8))
@@ -100,13 +111,22 @@ def _opened(encoder: Encoder, side: int, device: str, engine: str) -> Engine:
         ) from error
     if answer.ndim != 2 or not answer.shape[1] or not np.isfinite(answer).all():
         raise InvalidDataError("This encoder gives no finite features. Check that its weights belong to it.")
-    return opened
+    return opened, answer.shape[1]
 
 
 def _compute(
-    pool: Pool, begin: int, engine: Engine, side: int, fit: str, progress: Progress, folder: Path, *, n_workers: int
+    pool: Pool,
+    begin: int,
+    engine: Engine,
+    views: Sequence[slice],
+    side: int,
+    fit: str,
+    progress: Progress,
+    folder: Path,
+    *,
+    n_workers: int,
 ) -> None:
-    """Write the blocks of rows from ``begin`` on that are not there yet."""
+    """Write the blocks of rows from ``begin`` on that are not there yet: the answers to all views side by side."""
     n = len(pool)
     folder.mkdir(parents=True, exist_ok=True)
     missing = list(itertools.dropwhile(lambda block: _path(folder, block).is_file(), _blocks(begin, n)))
@@ -121,7 +141,8 @@ def _compute(
             parts = []
             for first in range(block.start, block.stop, engine.batch):
                 _go_on(progress, first - begin, n - begin)
-                parts.append(engine(np.stack(list(itertools.islice(pixels, min(engine.batch, block.stop - first))))))
+                batch = np.stack(list(itertools.islice(pixels, min(engine.batch, block.stop - first))))
+                parts.append(np.hstack([engine(batch[:, :, view]) for view in views]))
             if problems:
                 files.write_json(_path(folder, block).with_suffix(".json"), problems)
                 problems.clear()
@@ -159,26 +180,31 @@ def _training_copy(pool: Pool, row: int, side: int) -> np.ndarray:
     return images.fit(pool.take(np.array([row])).images()[0], side, 3, "stretch")
 
 
-def _assemble(target: Path, pool: Pool, begin: int, folder: Path, earlier: FeatureRun | None) -> int:
-    """Write the arrays of both splits, block by block; returns D."""
+def _assemble(
+    target: Path, pool: Pool, begin: int, folder: Path, earlier: FeatureRun | None, n_dimensions: int, n_columns: int
+) -> None:
+    """Write the arrays of both splits, block by block: the features, and what else was seen, in half precision."""
     blocks = _blocks(begin, len(pool))
-    n_dimensions = int(np.load(_path(folder, blocks[0]), mmap_mode="r", allow_pickle=False).shape[1])
-    for split, name in (("pool", POOL_FILE), ("test", TEST_FILE)):
+    for split, names in FILES.items():
         rows = pool.split(split).rows
         if not len(rows) and split == "test":
             continue
-        shape = (len(rows), n_dimensions)
-        out = np.lib.format.open_memmap(target / name, mode="w+", dtype=np.float32, shape=shape)
-        if earlier is not None:
-            _copy(earlier.features() if split == "pool" else earlier.test_features(), out)
-        for block in blocks:
-            low, high = np.searchsorted(rows, [block.start, block.stop])
-            values = np.load(_path(folder, block), allow_pickle=False)
-            if not np.isfinite(values).all():
-                raise InvalidDataError("The features hold values that are not finite. Choose another encoder.")
-            out[low:high] = values[rows[low:high] - block.start]
-        out.flush()
-    return n_dimensions
+        for name, columns, kind in zip(
+            names, (slice(0, n_dimensions), slice(n_dimensions, n_columns)), (np.float32, np.float16), strict=True
+        ):
+            width = columns.stop - columns.start
+            if not width:
+                continue
+            out = np.lib.format.open_memmap(target / name, mode="w+", dtype=kind, shape=(len(rows), width))
+            if earlier is not None and earlier.artifact.path(name).is_file():
+                _copy(np.load(earlier.artifact.path(name), mmap_mode="r", allow_pickle=False), out)
+            for block in blocks:
+                low, high = np.searchsorted(rows, [block.start, block.stop])
+                values = np.load(_path(folder, block), mmap_mode="r", allow_pickle=False)[:, columns]
+                if not np.isfinite(values).all():
+                    raise InvalidDataError("The features hold values that are not finite. Choose another encoder.")
+                out[low:high] = values[rows[low:high] - block.start]
+            out.flush()
 
 
 def _copy(values: FloatArray, out: FloatArray) -> None:

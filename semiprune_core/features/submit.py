@@ -17,11 +17,15 @@ KIND = "features"
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedSettings(Settings):
-    """``encoder`` by name, ``weights`` a safetensors file or "" for its own, ``size`` in pixels or 0 for its own."""
+    """``encoder`` by name, ``weights`` a safetensors file or "" for its own, ``size`` in pixels or 0 for its own.
+
+    ``mirrored`` shows it every image a second time, mirrored: heads learn better from both.
+    """
 
     encoder: str = PACKAGED
     weights: str = ""
     size: int = 0
+    mirrored: bool = True
     engine: str = AUTO
     device: str = "auto"
     n_workers: int = 0

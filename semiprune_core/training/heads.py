@@ -12,6 +12,7 @@ from semiprune_core.learning.frozen import (
     FrozenPool,
     FrozenResult,
     FrozenSettings,
+    Views,
     fit_pool,
     near_duplicates,
     prepare_pool,
@@ -34,10 +35,16 @@ class PreparedFeatures:
 def prepare_features(
     run: FeatureRun, settings: FrozenSettings, *, progress: Progress | None = None
 ) -> PreparedFeatures:
-    """What heads with these ``settings`` are fitted on, from a project's features."""
-    features = run.features()
-    groups = near_duplicates(features, progress=progress)
-    return PreparedFeatures(prepare_pool(features, settings, progress=progress), groups, run.artifact.hash)
+    """What heads with these ``settings`` are fitted on, from a project's features: all layers, mirrored images too."""
+    groups = near_duplicates(run.features(), progress=progress)
+    layers = run.layers()
+    pool = prepare_pool(
+        [own for own, _ in layers],
+        settings,
+        views=[Views() if mirrored is None else Views(weak=mirrored[None]) for _, mirrored in layers],
+        progress=progress,
+    )
+    return PreparedFeatures(pool, groups, run.artifact.hash)
 
 
 def fit_head(

@@ -68,6 +68,25 @@ def test_features_are_those_of_the_originals_in_pool_order(photos, tmp_path):
     assert latest_features(photos, "efficientnet_lite0").artifact.id == made.artifact.id
 
 
+def test_the_layer_before_the_last_and_mirrored_images_are_kept_for_heads(photos, tmp_path):
+    made = run(photos, tmp_path / "work")
+    (last, last_mirrored), (inner, inner_mirrored) = made.layers()
+    assert (last == made.features()).all()
+    pool = photos.pool()
+    originals_seen = [images.decode(pool.original(at), name="x").pixels for at in range(12)]
+    mirrored = usual_loop([pixels[:, ::-1] for pixels in originals_seen], photos.workspace.guard)
+    assert cosines(last_mirrored.astype(np.float32), mirrored).min() > 0.999
+    net = open_encoder("efficientnet_lite0", guard=photos.workspace.guard).net
+    seen = torch.from_numpy(images.fit(originals_seen[0], SIDE, 3, "crop").copy()).permute(2, 0, 1)[None] / 255
+    with torch.inference_mode():
+        wanted = net.with_inner((seen - 127 / 255) / (128 / 255))[1].numpy()
+    assert inner.shape == inner_mirrored.shape == (12, 320) and inner.dtype == np.float16
+    assert cosines(inner[:1].astype(np.float32), wanted).min() > 0.999
+    plain = run(photos, tmp_path / "work", QUICK.replace(mirrored=False))
+    assert plain.artifact.id != made.artifact.id and [other for _, other in plain.layers()] == [None, None]
+    np.testing.assert_array_equal(plain.layers()[1][0], inner)
+
+
 def test_nothing_is_computed_twice(photos, tmp_path, monkeypatch):
     made = run(photos, tmp_path / "work")
     monkeypatch.setattr(module, "open_engine", None)
@@ -93,6 +112,9 @@ def test_more_images_are_computed_alone_and_test_images_have_a_file_of_their_own
     assert made.artifact.facts["n_computed"] == 6
     assert made.features().shape == (16, 1280) and made.test_features().shape == (2, 1280)
     np.testing.assert_array_equal(made.features()[:12], before.features())
+    for now, then in zip(made.layers(), before.layers(), strict=True):
+        np.testing.assert_array_equal(now[0][:12], then[0])
+        np.testing.assert_array_equal(now[1][:12], then[1])
     test = photos.test_set()
     wanted = usual_loop([images.decode(test.original(at), name="x").pixels for at in range(2)], photos.workspace.guard)
     assert cosines(made.test_features(), wanted).min() > 0.9999

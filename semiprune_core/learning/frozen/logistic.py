@@ -27,7 +27,7 @@ class Linear:
     bias: FloatArray
 
     def logits(self, x: np.ndarray) -> FloatArray:
-        return x @ self.weights + self.bias
+        return x @ self.weights.astype(x.dtype, copy=False) + self.bias
 
 
 def fit_logistic(

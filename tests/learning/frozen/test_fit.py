@@ -153,3 +153,13 @@ def test_parts_are_timed(clouds):
     result = fit_frozen(x, some_labels(truth, 60), settings=QUICK)
     assert {"prepare", "span", "cross-fit", "fit"} == set(result.seconds)
     assert all(seconds >= 0 for seconds in result.seconds.values())
+
+
+def test_images_that_differ_from_their_like_by_being_mirrored_are_told_apart():
+    """The mean of an arrow to the left and its mirrored image is that of an arrow to the right."""
+    x, truth = make_clouds(300, n_classes=2, noise=0.5)
+    turned = np.array([x[truth == 1].mean(0) if label == 0 else x[truth == 0].mean(0) for label in truth])
+    noise = np.random.default_rng(1).normal(scale=0.5, size=x.shape)
+    mirrored = (turned + noise).astype(np.float32)
+    result = fit_frozen(x, some_labels(truth, 60), views=Views(weak=mirrored[None]), settings=QUICK)
+    assert (result.labels == truth).mean() > 0.95
