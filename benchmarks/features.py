@@ -2,12 +2,13 @@
 
     .venv/bin/python benchmarks/features.py [--photos FOLDER_OR_ZIP] [--small] [--keep]
 
-The usual loop decodes and resizes with Pillow in two loader workers and runs the net eagerly in fp32. Ours is the whole
-features job on the imported pool: opening the net, decoding the originals in limited processes, computing, writing the
-artifact. Both look at each image once (the job's mirrored view is left out) and use the same cores in turn. CPU seconds of
-all processes are counted beside wall seconds: on a busy machine they say more. Without ``--photos`` the images are pieces of the two photographs that
-scikit-learn brings along. Memory is the peak resident size of the process that computes (its decoders are separate), in
-processes of their own, at a quarter of the images and at all of them.
+The usual loop decodes and resizes with Pillow in two loader workers and runs the net eagerly in fp32. Ours is the
+whole features job on the imported pool: opening the net, decoding the originals in limited processes, computing,
+writing the artifact. Both look at each image once (the job's mirrored view is left out) and use the same cores in
+turn. CPU seconds of all processes are counted beside wall seconds: on a busy machine they say more. Without
+``--photos`` the images are pieces of the two photographs that scikit-learn brings along. Memory is the peak resident
+size of the process that computes (its decoders are separate), in processes of their own, at a quarter of the images
+and at all of them.
 """
 
 from __future__ import annotations
