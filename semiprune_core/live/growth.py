@@ -2,7 +2,8 @@
 
 Heads are fitted on random parts of the labels and answer for the uniformly drawn labels outside: errors at several
 sizes, each measured on labels that were not learned from. Through them goes a curve ``a + b m^-c`` with ``a, b >= 0``,
-fitted anew for many resamples of the labels and of the parts. How far the curves differ is how unsure the outlook is.
+fitted anew for many resamples of the labels and of the parts. How far the curves differ, together with the luck of the
+very labels there are, is how unsure the outlook is (docs/label.md says how often it was right).
 
 Where every answer is right or all sizes do alike, a resample has nothing to differ in. So each one also holds an image
 that was not seen, wrong up to a random number of labels and right from there on, with a random weight, one on average:
@@ -17,6 +18,7 @@ import numpy as np
 
 from semiprune_core.learning.frozen import FrozenPool, FrozenResult, FrozenSettings
 from semiprune_core.learning.frozen.experts import Span, log_probs, penalty_path, propagated, together
+from semiprune_core.learning.frozen.intervals import SHARED
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import UNLABELED, FloatArray, IntArray
 
@@ -26,6 +28,8 @@ REPEATS = 4
 LEAST = 6
 """Labels in the smallest part."""
 EXPONENTS = (0.15, 0.25, 0.35, 0.5, 0.7, 1.0)
+DRAWN_FROM = 0.3
+"""Of the labels; further back the curve is so steep that its present would not be seen."""
 DRAWS = 400
 """Resamples that the interval stands on."""
 
@@ -139,14 +143,25 @@ def _answers(
 def outlook(growth: Growth, n_labels: int, n_more: int, *, now: float, rng: np.random.Generator) -> Outlook:
     """What ``n_more`` labels beside ``n_labels`` are likely to bring; ``now`` is the accuracy with those there are."""
     errors = _resampled(growth, n_labels, rng)
-    at = np.unique(np.concatenate([np.linspace(growth.sizes[0], n_labels, 12), [n_labels + n_more / 2]]))
+    at = np.unique(np.concatenate([np.linspace(DRAWN_FROM * n_labels, n_labels, 12), [n_labels + n_more / 2]]))
     at = np.append(at, n_labels + n_more)
     curves = 1 - _fitted(growth.sizes / n_labels, errors, at / n_labels)  # (B, K)
     present = int(np.flatnonzero(at == n_labels)[0])
-    steps = curves - curves[:, [present]]  # seen from today
+    steps = curves - curves[:, [present]] + _luck(now, n_labels, at, rng)  # seen from today
     gain_low, gain, gain_high = (float(value) for value in np.quantile(steps[:, -1], (0.025, 0.5, 0.975)))
     low, middle, high = np.clip(now + np.quantile(steps, (0.025, 0.5, 0.975), axis=0), 0, 1)
     return Outlook(n_more, gain, gain_low, gain_high, at, middle, low, high)
+
+
+def _luck(now: float, n_labels: int, at: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """(B, K) what more labels change because these ones happened to be good or bad ones, nothing up to today.
+
+    A head's accuracy differs between sets of n labels by about ``SHARED`` of the variance of n answers (as cross-fitted
+    intervals count it); of that the share of the labels that are new is drawn again.
+    """
+    p = (now * n_labels + 1) / (n_labels + 2)
+    new = np.maximum(1 - n_labels / at, 0)
+    return rng.normal(size=(DRAWS, 1)) * np.sqrt(SHARED * p * (1 - p) / n_labels * new)
 
 
 def _resampled(growth: Growth, n_labels: int, rng: np.random.Generator) -> FloatArray:

@@ -57,26 +57,23 @@ class LiveLine {
     element.querySelector(".outlook").textContent = visible(said.outlook ?? "");
     words.title = visible(said.detail ?? "");
     element.querySelector("svg")?.remove();
-    if (said.accuracy) element.append(growthCurve(said));
+    if (said.curve) element.append(growthCurve(said));
   }
 }
 
 // Accuracy over the number of labels: behind us drawn through, before us dashed in its band, today a dot in its interval.
 function growthCurve({ accuracy, curve, n_measured: n }) {
-  const at = curve?.n ?? [n];
-  const last = Math.max(at[at.length - 1], n * 1.05);
-  const all = [accuracy.low, accuracy.high, ...(curve ? [...curve.value, ...curve.high, ...curve.low.filter((_, place) => at[place] > n)] : [])];
+  const places = curve.n.map((_, place) => place);
+  const before = places.filter((place) => curve.n[place] <= n), after = places.filter((place) => curve.n[place] >= n);
+  const all = [accuracy.low, accuracy.high, ...before.map((place) => curve.value[place]), ...after.flatMap((place) => [curve.low[place], curve.high[place]])];
   const [bottom, top] = [Math.min(...all), Math.max(...all)];
-  const x = (labels) => 3 + ((LIVE_WIDTH - 6) * labels) / last;
+  const [first, last] = [curve.n[0], curve.n[places.length - 1]];
+  const x = (labels) => 3 + ((LIVE_WIDTH - 6) * (labels - first)) / (last - first);
   const y = (value) => 3 + (LIVE_HEIGHT - 6) * (1 - (value - bottom) / Math.max(top - bottom, 0.02));
-  const path = (places, values) => places.map((place, number) => `${number ? "L" : "M"}${x(at[place]).toFixed(1)} ${y(values[place]).toFixed(1)}`).join("");
+  const path = (some, values) => some.map((place, number) => `${number ? "L" : "M"}${x(curve.n[place]).toFixed(1)} ${y(values[place]).toFixed(1)}`).join("");
   const svg = svgPart("svg", { class: "growth", viewBox: `0 0 ${LIVE_WIDTH} ${LIVE_HEIGHT}`, role: "img", "aria-label": "Accuracy by number of labels" });
-  if (curve) {
-    const places = at.map((_, place) => place);
-    const before = places.filter((place) => at[place] <= n), after = places.filter((place) => at[place] >= n);
-    svg.append(svgPart("path", { class: "band", d: `${path(after, curve.high)}${path([...after].reverse(), curve.low).replace("M", "L")}Z` }));
-    svg.append(svgPart("path", { class: "past", d: path(before, curve.value) }), svgPart("path", { class: "next", d: path(after, curve.value) }));
-  }
+  svg.append(svgPart("path", { class: "band", d: `${path(after, curve.high)}${path([...after].reverse(), curve.low).replace("M", "L")}Z` }));
+  svg.append(svgPart("path", { class: "past", d: path(before, curve.value) }), svgPart("path", { class: "next", d: path(after, curve.value) }));
   svg.append(svgPart("line", { class: "interval", x1: x(n), x2: x(n), y1: y(accuracy.low), y2: y(accuracy.high) }));
   svg.append(svgPart("circle", { cx: x(n), cy: y(accuracy.value), r: 3 }));
   return svg;
