@@ -125,3 +125,39 @@ def test_what_is_broken_is_named_and_left_out(walk, site, workspace, tmp_path):
         (line,) = [line for line in warned.splitlines() if f"The score '{name}' of the package bad-scores" in line]
         assert "is left out" in line and reason in line
     assert len(answer["page"]["left_out"]) == len(bad)
+
+
+REGISTRIES = """
+import json
+from semiprune_core.exporting import FORMATS
+from semiprune_core.importing.sources.base import SOURCES
+from semiprune_core.learning.ssl import ALGORITHMS
+from semiprune_core.methods import METHODS
+from semiprune_core.scores import SCORES
+from semiprune_core.selection import SELECTORS
+wanted = [("late_margin", SCORES), ("middle", SELECTORS), ("semi_late_middle", METHODS), ("rising", ALGORITHMS),
+          ("textlist", SOURCES), ("tsv", FORMATS)]
+print(json.dumps({name: name in registry and registry.title(name) for name, registry in wanted}))
+"""
+GROUPS = {
+    "scores": "late_margin",
+    "selectors": "middle",
+    "methods": "semi_late_middle",
+    "ssl": "rising",
+    "sources": "textlist",
+    "formats": "tsv",
+}
+
+
+def test_every_kind_of_thing_can_come_from_a_package(tmp_path):
+    code = {}
+    for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+        code[Path(re.match(r"# (\S+)\n", block).group(1)).stem] = block
+    for group, name in GROUPS.items():
+        install(tmp_path, f"more-{group}", f"semiprune.{group}", {name: name}, **{name: code[name]})
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    done = subprocess.run([sys.executable, "-c", REGISTRIES], cwd=ROOT, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    titles = json.loads(done.stdout)
+    for group, name in GROUPS.items():
+        assert titles[name] and titles[name].endswith(f"(more-{group})"), titles

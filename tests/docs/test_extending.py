@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import json
 import os
 import re
 import shutil
@@ -91,15 +92,20 @@ SUITES = (
 )
 
 
-def test_the_common_suites_pass_over_the_examples_in_the_tree(tmp_path):
-    """A copy of the tree with each example where the page says; only the newcomers' cases are run."""
-    house = tmp_path / "house"
-    for name in ("semiprune_core", "tests", "assets", "pyproject.toml"):
+def copy_house(house, *names):
+    """A copy of these parts of the tree."""
+    for name in names:
         if (ROOT / name).is_dir():
             leave_out = shutil.ignore_patterns("__pycache__", "browser", "hostile_inputs")
             shutil.copytree(ROOT / name, house / name, ignore=leave_out)
         else:
             shutil.copy(ROOT / name, house / name)
+    return house
+
+
+def test_the_common_suites_pass_over_the_examples_in_the_tree(tmp_path):
+    """A copy of the tree with each example where the page says; only the newcomers' cases are run."""
+    house = copy_house(tmp_path / "house", "semiprune_core", "tests", "assets", "pyproject.toml")
     for code in blocks("python"):
         (house / re.match(r"# (semiprune_core/\S+\.py)\n", code).group(1)).write_text(code)
     words = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-k", NEWCOMERS, *SUITES]
@@ -119,3 +125,34 @@ def test_the_example_selector_keeps_the_budget_of_every_size(examples):
         for budget in range(24):
             chosen = SELECTORS["middle"](evidence, budget, rng=np.random.default_rng(0))
             assert len(set(chosen.tolist())) == budget
+
+
+USE = """
+import json, sys
+from pathlib import Path
+from semiprune_core import jobs
+from semiprune_core.project.workspace import Workspace
+project = Workspace.open(Path(sys.argv[1])).project(sys.argv[2])
+job = jobs.submit(project, "recount", {}, immediate=True)
+from streamlit.testing.v1 import AppTest
+app = AppTest.from_file("pages/main.py", default_timeout=120).run()
+app.switch_page("notes.py").run()
+assert not app.exception, app.exception
+shown = [element.value for element in app.markdown]
+print(json.dumps({"title": job.title, "device": job.device, "result": job.result(), "shown": shown}))
+"""
+
+
+def test_a_job_kind_and_a_page_are_one_file_each(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path, n=60)
+    house = copy_house(tmp_path / "house", "semiprune_core", "pages", "assets", "app.py")
+    job_kind, page = blocks("py")
+    (house / re.match(r"# (semiprune_core/\S+\.py)\n", job_kind).group(1)).write_text(job_kind)
+    (house / "pages" / "notes.py").write_text(f"{page}\nimport streamlit as st\n\nst.write('Nothing noted yet.')\n")
+    words = [sys.executable, "-c", USE, str(workspace.root), project.name]
+    environment = {**os.environ, "PYTHONPATH": str(house), "SEMIPRUNE_HOME": str(workspace.root)}
+    done = subprocess.run(words, cwd=house, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert (answer["title"], answer["device"], answer["result"]) == ("Count again", "io", {"n_images": 60})
+    assert "Nothing noted yet." in answer["shown"]
