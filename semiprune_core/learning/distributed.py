@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -70,9 +70,13 @@ class World:
 
     def share_buffers(self, net: nn.Module) -> None:
         """Give every process the first one's running statistics, so that all of them answer alike."""
+        self.share(net.buffers())
+
+    def share(self, tensors: Iterable[Tensor]) -> None:
+        """Give every process the first one's values of these tensors."""
         if self.size > 1:
-            for buffer in net.buffers():
-                dist.broadcast(buffer, src=0)
+            for tensor in tensors:
+                dist.broadcast(tensor.detach(), src=0)
 
     def wait(self) -> None:
         if self.size > 1:

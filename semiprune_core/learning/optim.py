@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import torch
@@ -32,13 +33,20 @@ def step_decay(done: float) -> float:
 SCHEDULES = {"cosine": cosine, "step": step_decay, "fixmatch": fixmatch_cosine}
 
 
-def make_optimizer(net: nn.Module, settings: TrainingSettings, device: torch.device) -> torch.optim.SGD:
-    """SGD; vectors (biases, normalisation) decay only where the settings say so."""
-    matrices = [p for p in net.parameters() if p.ndim > 1]
-    vectors = [p for p in net.parameters() if p.ndim <= 1]
+def make_optimizer(
+    net: nn.Module, settings: TrainingSettings, device: torch.device, scales: Mapping[str, float] | None = None
+) -> torch.optim.SGD:
+    """SGD; vectors (biases, normalisation) decay only where the settings say so.
+
+    ``scales`` are factors on the learning rate by parameter name, 1 where there is none.
+    """
+    members: dict[tuple[float, bool], list[nn.Parameter]] = {(1.0, True): [], (1.0, False): []}
+    for name, parameter in net.named_parameters():
+        members.setdefault(((scales or {}).get(name, 1.0), parameter.ndim > 1), []).append(parameter)
+    decay = {True: settings.weight_decay, False: settings.weight_decay if settings.decay_norms else 0.0}
     groups = [
-        {"params": matrices, "weight_decay": settings.weight_decay},
-        {"params": vectors, "weight_decay": settings.weight_decay if settings.decay_norms else 0.0},
+        {"params": parameters, "weight_decay": decay[is_matrix], "scale": scale}
+        for (scale, is_matrix), parameters in members.items()
     ]
     fused = device.type in ("cpu", "cuda")
     nesterov = settings.nesterov and settings.momentum > 0
@@ -47,7 +55,7 @@ def make_optimizer(net: nn.Module, settings: TrainingSettings, device: torch.dev
 
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
     for group in optimizer.param_groups:
-        group["lr"] = lr
+        group["lr"] = lr * group["scale"]
 
 
 class MovingAverage(Generic[N]):

@@ -25,6 +25,7 @@ from semiprune_core.learning.labels import check_labels
 from semiprune_core.learning.nets import Net
 from semiprune_core.learning.optim import MovingAverage, fixmatch_cosine
 from semiprune_core.learning.predict import SETTLE_IMAGES, Predictions, predict, settle_norms
+from semiprune_core.learning.pretrained import Pretrained, weights_of
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.learning.ssl.base import Algorithm, Targets
 from semiprune_core.learning.ssl.supervised import Supervised
@@ -44,8 +45,8 @@ class SSLResult:
     """``labels`` (N,): a person's where there is one, else the model's; ``predicted`` (N,) the model's for all.
 
     ``confidence`` (N,) of the model and its ``margin`` (N,) over the second class, ``features`` (N, D) float16 of the
-    EMA net's penultimate layer, ``held_out_mask`` (N,) human labels kept out of training, ``history`` one entry per
-    epoch.
+    EMA net's penultimate layer, ``held_out_mask`` (N,) human labels kept out of training, ``held_out_answers`` (N,)
+    what nets that never saw them say of these (-1 elsewhere), ``history`` one entry per epoch.
     """
 
     labels: IntArray
@@ -54,6 +55,7 @@ class SSLResult:
     margin: FloatArray
     human_mask: BoolArray
     held_out_mask: BoolArray
+    held_out_answers: IntArray
     features: np.ndarray
     quality: quality.Quality | None
     history: list[dict[str, Any]]
@@ -79,13 +81,15 @@ def train_ssl(
     reference: IntArray | None = None,
     measurable_mask: BoolArray | None = None,
     world: World | None = None,
+    pretrained: Callable[[], Pretrained] | None = None,
 ) -> SSLResult:
     """Train on ``images`` (N, H, W[, C]) uint8 with human ``labels`` (N,), -1 where there is none.
 
     With a ``folder`` the run leaves checkpoints there, goes on from them when it is called again with the same
     arguments, and writes the features to ``features.npy``. ``reference`` (N,), -1 for unknown, is only ever compared
     with. ``measurable_mask`` (N,) says which labels may be held out to measure (all where None): only those that were
-    drawn uniformly give an unbiased number. Raises :class:`Stopped` after a checkpoint when ``progress`` asks for it.
+    drawn uniformly give an unbiased number. ``pretrained`` opens an encoder anew for every net, which then begins with
+    its weights instead of fresh ones. Raises :class:`Stopped` after a checkpoint when ``progress`` asks for it.
     """
     labels = np.asarray(labels)
     check_labels(labels, len(images), class_names)
@@ -108,6 +112,7 @@ def train_ssl(
             folder=None if folder is None else Path(folder) / f"round-{number}",
             reference=reference,
             world=world or World(),
+            pretrained=None if pretrained is None else pretrained(),
         )
         finished.append(run.train())
     return _conclude(finished, pixels, labels, len(class_names), settings, folder, world or World())
@@ -175,12 +180,14 @@ class SSLRun:
         folder: Path | None,
         reference: IntArray | None,
         world: World,
+        pretrained: Pretrained | None = None,
     ) -> None:
         self.images, self.labels, self.train_idx, self.held = images, labels, train, held
         self.settings, self.seed, self.progress, self.world = settings, seed, progress, world
         self.n_classes = n_classes
         self.algorithm = settings.make_algorithm()
-        self.trainer = Trainer(settings, images, n_classes=n_classes, seed=seed, world=world)
+        self.trainer = Trainer(settings, images, n_classes=n_classes, seed=seed, world=world, pretrained=pretrained)
+        self.has_fresh_head = pretrained is not None
         self.average = MovingAverage(self.trainer.net, settings.ema_decay)
         train_labels = torch.from_numpy(labels[train].astype(np.int64)).to(images.device)
         self.state = {
@@ -192,7 +199,8 @@ class SSLRun:
         self.sums: dict[str, Tensor] = {}
         self.counts = np.zeros(n_classes, dtype=np.int64)
         self.reference_idx, self.reference = self._reference_sample(reference)
-        mark = fingerprint(settings, images, np.where(np.isin(np.arange(len(labels)), train), labels, -1), seed=seed)
+        learned = np.where(np.isin(np.arange(len(labels)), train), labels, -1)
+        mark = fingerprint(settings, images, learned, seed=seed, **weights_of(pretrained))
         self.checkpoints = None if folder is None else Checkpoints(folder, mark)
 
     def _reference_sample(self, reference: IntArray | None) -> tuple[IntArray, IntArray]:
@@ -371,6 +379,9 @@ class SSLRun:
         if self.checkpoints is not None:
             saved = self.checkpoints.load()
         if saved is None:
+            if self.has_fresh_head:
+                self.trainer.begin_head(self.images, self.train_idx, self.labels[self.train_idx])
+                self.average.net.load_state_dict(self.trainer.net.state_dict())
             return list(self.checkpoints.notes) if self.checkpoints else []
         self.trainer.restore(saved)
         self.average.net.load_state_dict(without_prefix("average", saved.tensors))
@@ -414,8 +425,9 @@ def _conclude(
     features = publish()
     measured = rounds if settings.cross_fit > 1 else rounds[:1]
     held = np.concatenate([trained.held for trained in measured])
+    on_held = np.concatenate([trained.on_held.labels for trained in measured])
     measured_quality = quality.measure(
-        np.concatenate([trained.on_held.labels for trained in measured]),
+        on_held,
         labels[held],
         np.concatenate([trained.on_held.confidence for trained in measured]),
         n_classes=n_classes,
@@ -424,6 +436,8 @@ def _conclude(
     human_mask = labels >= 0
     held_mask = np.zeros(len(labels), dtype=bool)
     held_mask[held] = True
+    held_answers = np.full(len(labels), UNLABELED)
+    held_answers[held] = on_held
     return SSLResult(
         labels=np.where(human_mask, labels, answers.labels).astype(np.int64),
         predicted=answers.labels,
@@ -431,6 +445,7 @@ def _conclude(
         margin=answers.margin,
         human_mask=human_mask,
         held_out_mask=held_mask,
+        held_out_answers=held_answers,
         features=features,
         quality=measured_quality,
         history=[{**entry, "round": number + 1} for number, trained in enumerate(rounds) for entry in trained.history],

@@ -22,6 +22,7 @@ from semiprune_core.learning.images import Images
 from semiprune_core.learning.nets import Net
 from semiprune_core.learning.optim import SCHEDULES
 from semiprune_core.learning.predict import predict, write_features
+from semiprune_core.learning.pretrained import Pretrained, weights_of
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.learning.trainer import Trainer, cut, fingerprint
 from semiprune_core.progress import Progress, Stopped
@@ -100,13 +101,15 @@ def train_supervised(
     eval_every: int = 0,
     world: World | None = None,
     features_path: Path | None = None,
+    pretrained: Pretrained | None = None,
 ) -> SupervisedResult:
-    """Train from scratch on ``images`` (N, H, W[, C]) uint8 with ``labels`` (N,), all in 0..n_classes-1.
+    """Train on ``images`` (N, H, W[, C]) uint8 with ``labels`` (N,), all in 0..n_classes-1.
 
     An epoch is cut into ``ceil(N / batch_size)`` batches of nearly equal length: nothing is dropped and none is tiny.
     ``record`` receives the epoch's rows; the forward pass behind them is the training one: augmented, in train mode.
     ``eval_every`` epochs (0: only at the end) the net is tested on the evaluation images. With a ``folder`` the run can
     be stopped and killed, and goes on from its last checkpoint when called again with the same arguments.
+    The net begins from scratch, or with the weights of ``pretrained``, which is used up by it.
     ``features_path`` (the same on all processes) gets the trained net's penultimate layer of all images as they are.
     """
     labels = np.asarray(labels).astype(np.int64)
@@ -121,6 +124,7 @@ def train_supervised(
         folder=folder,
         record=record,
         world=world or World(),
+        pretrained=pretrained,
     )
     if eval_images is not None and eval_labels is not None:
         run.set_test(eval_images, np.asarray(eval_labels), eval_every)
@@ -171,11 +175,13 @@ class SupervisedRun:
         folder: Path | None,
         record: Recorder | None,
         world: World,
+        pretrained: Pretrained | None = None,
     ) -> None:
         self.images, self.settings, self.seed, self.progress = images, settings, seed, progress
         self.record, self.world, self.n_classes = record, world, n_classes
         self.labels = torch.from_numpy(labels)
-        self.trainer = Trainer(settings, images, n_classes=n_classes, seed=seed, world=world)
+        self.trainer = Trainer(settings, images, n_classes=n_classes, seed=seed, world=world, pretrained=pretrained)
+        self.has_fresh_head = pretrained is not None
         self.steps_per_epoch = -(-len(images) // settings.batch_size)
         self.pieces = cut(slice(0, len(images)), self.steps_per_epoch)
         self.n_steps = settings.epochs * self.steps_per_epoch
@@ -183,7 +189,7 @@ class SupervisedRun:
         self.step = 0
         self.history: list[dict[str, Any]] = []
         self.test: tuple[Images, IntArray, int] | None = None
-        mark = fingerprint(settings, images, labels, seed=seed)
+        mark = fingerprint(settings, images, labels, seed=seed, **weights_of(pretrained))
         self.checkpoints = None if folder is None else Checkpoints(Path(folder), mark)
 
     def set_test(self, images: np.ndarray, labels: IntArray, every: int) -> None:
@@ -301,6 +307,8 @@ class SupervisedRun:
                     f"{self.record.epochs_done}. Start the run in a new folder."
                 )
             self.record.truncate(epochs)
+        if saved is None and self.has_fresh_head:
+            self.trainer.begin_head(self.images, np.arange(len(self.images)), self.labels.numpy())
         if saved is None or self.checkpoints is None:
             return [] if self.checkpoints is None else list(self.checkpoints.notes)
         self.trainer.restore(saved)

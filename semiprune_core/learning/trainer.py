@@ -20,8 +20,10 @@ from semiprune_core.learning.distributed import World
 from semiprune_core.learning.images import Images
 from semiprune_core.learning.nets import build_net
 from semiprune_core.learning.optim import make_optimizer, momentum_tensors, restore_momentum, set_lr
+from semiprune_core.learning.pretrained import Pretrained, begin_head, finetuned_net, step_scales
 from semiprune_core.learning.sampling import WEIGHTS
 from semiprune_core.learning.settings import TrainingSettings
+from semiprune_core.records import IntArray
 from semiprune_core.settings import Settings
 
 T = TypeVar("T")
@@ -30,19 +32,37 @@ T = TypeVar("T")
 class Trainer:
     """Net, optimizer, precision and micro-batches. ``net`` is the plain net, ``shared`` the one that DDP wraps."""
 
-    def __init__(self, settings: TrainingSettings, images: Images, *, n_classes: int, seed: int, world: World) -> None:
+    def __init__(
+        self,
+        settings: TrainingSettings,
+        images: Images,
+        *,
+        n_classes: int,
+        seed: int,
+        world: World,
+        pretrained: Pretrained | None = None,
+    ) -> None:
         self.settings, self.world, self.device = settings, world, images.device
         self.precision = devices.choose_precision(settings.precision, self.device)
-        net_seed = int(np.random.SeedSequence([seed, WEIGHTS]).generate_state(1)[0])
-        net = build_net(
-            settings.net, image_size=images.size, channels=images.channels, n_classes=n_classes, seed=net_seed
-        )
+        if pretrained is None:
+            net_seed = int(np.random.SeedSequence([seed, WEIGHTS]).generate_state(1)[0])
+            net = build_net(
+                settings.net, image_size=images.size, channels=images.channels, n_classes=n_classes, seed=net_seed
+            )
+        else:
+            net = finetuned_net(pretrained, images, n_classes)
+        scales = None if pretrained is None else step_scales(net)
         net = devices.channels_last(net, self.device)
         self.net = world.sync_norms(net, self.device).train()
         self.shared = world.wrap(self.net, self.device)
-        self.optimizer = make_optimizer(self.net, settings, self.device)
+        self.optimizer = make_optimizer(self.net, settings, self.device, scales)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
         self.micro_batches = 1
+
+    def begin_head(self, images: Images, idx: IntArray, labels: np.ndarray) -> None:
+        """Fit the head of a pretrained net on the images at ``idx`` (n,) with their ``labels`` (n,)."""
+        begin_head(self.net, images, idx, labels, precision=self.precision)
+        self.world.share(self.net.head.parameters())
 
     def autocast(self) -> contextlib.AbstractContextManager[object]:
         return devices.autocast(self.precision, self.device)
