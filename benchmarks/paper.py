@@ -44,7 +44,7 @@ from semiprune_core.learning.presets import ssl_preset
 from semiprune_core.methods import METHODS
 from semiprune_core.progress import Collected
 from semiprune_core.project.workspace import Project, Workspace
-from semiprune_core.training import TrainSettings, start_training
+from semiprune_core.training import SCRATCH, TrainSettings, start_training
 from semiprune_core.trials import FULL
 
 SCALES = {"small": 6_000, "medium": 20_000, "full": None}
@@ -164,7 +164,7 @@ def main() -> None:
     stages = Stages(project)
     label_a_tenth(project)
     ssl = ssl_preset("quick", args.algorithm, **json.loads(args.ssl), **short)
-    settings = TrainSettings(ssl=ssl.to_json(), preset="quick", seed=0)
+    settings = TrainSettings(start=SCRATCH, ssl=ssl.to_json(), preset="quick", seed=0)
     check_same_ssl(project, settings)
     stages.run(
         "pseudo-labels",

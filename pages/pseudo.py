@@ -25,6 +25,7 @@ from semiprune_core.learning.quality import Share
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.results import PseudoRun
+from semiprune_core.results.pseudo import FROZEN
 from semiprune_core.server import review_queue
 from semiprune_core.steps import BY_KEY
 from semiprune_core.trust import quality_report, review
@@ -48,7 +49,7 @@ MOST_CELLS = 30  # up to so many classes the confusion matrix is drawn; beyond, 
 def run_title(run: PseudoRun) -> str:
     """A run in a few words: algorithm, labels, seed."""
     settings, facts = run.artifact.settings, run.artifact.facts
-    name = str(settings.get("algorithm", "run"))
+    name = "features" if run.start == FROZEN else str(settings.get("algorithm", "run"))
     return f"{run.artifact.id} · {name} · {facts['n_human']:,} labels · seed {run.artifact.manifest['seed']}"
 
 

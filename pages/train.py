@@ -20,7 +20,7 @@ def main() -> None:
     training_result.note_changes(project, runs, data)
     for run in active:
         training_live.watch(run)
-    if not active and runs and runs[0].artifact is None:
+    if not active and runs and (runs[0].artifact is None or runs[0].is_provisional):
         training_live.broken(runs[0])
     finished = next((run for run in runs if run.artifact is not None), None)
     if finished is not None and active:

@@ -37,7 +37,7 @@ def draw(project: Project, data: TrainingData, *, idle: bool) -> None:
     below = st.container()
     with left:
         start_at = where_to_start()
-        settings, device, nproc = on_features() if start_at == training.FROZEN else choices(here, below)
+        settings, device, nproc = FORMS[start_at](here, below)
     with right:
         learned_from(data, settings)
         if settings is None:
@@ -64,23 +64,55 @@ def start(project: Project, settings: TrainSettings, *, device: str, nproc: int)
 
 
 def where_to_start() -> str:
-    """Pretrained features, or from scratch."""
+    """Auto, or one start alone."""
     names = list(training.STARTS)
     return st.radio(
         "Where learning begins",
         names,
-        index=names.index(training.SCRATCH),
         format_func=training.STARTS.__getitem__,
         captions=[
+            "Pretrained features first; from scratch too where there is time, or where features do badly. Held-out "
+            "labels decide, and the result says how surely.",
             "A pretrained encoder sees every original once; seconds instead of minutes. Usually best on photographs.",
             "A net learns from this pool alone, as in the paper. Usually best where images are unlike photographs: "
-            "signs, scans, tiny or drawn pictures. Try both: each measures itself on labels it did not see.",
+            "signs, scans, tiny or drawn pictures.",
         ],
         key="train_start_at",
     )
 
 
-def on_features() -> tuple[TrainSettings | None, str, int]:
+def auto(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None, str, int]:
+    """Settings, device and number of processes of a run that chooses its start; the rarer choices are folded away."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        minutes = st.number_input(
+            "Time budget, minutes",
+            min_value=0.0,
+            value=training.BUDGET / 60,
+            step=1.0,
+            format="%g",
+            key="train_budget",
+            width=190,
+            help="A net is trained from scratch too where all of it fits into this time. Where features do badly, it "
+            "is trained in any case, and the page says how long that takes; Stop keeps the result so far.",
+        )
+        seed = st.number_input(
+            "Seed", min_value=0, max_value=2**31 - 1, value=0, step=1, key="train_auto_seed", width=130
+        )
+    usual = ssl_preset(here.recommended_preset)
+    flip = st.toggle(
+        "Left-right flips", value=usual.flip, help=settings_help.ssl_help()["flip"].about, key="train_auto_flip"
+    )
+    settings = TrainSettings(
+        start=training.AUTO,
+        ssl=usual.replace(flip=flip).to_json(),
+        preset=here.recommended_preset,
+        seed=int(seed),
+        budget=60 * float(minutes),
+    )
+    return settings, "auto", 1
+
+
+def on_features(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None, str, int]:
     """(settings or None where they are not legal, device, number of processes) of a run on features."""
     head = st.selectbox("Head", list(HEADS), format_func=HEADS.__getitem__, key="train_head")
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -131,7 +163,7 @@ def learned_from(data: TrainingData, settings: TrainSettings | None) -> None:
 
 def _measured(data: TrainingData, chosen: TrainSettings) -> str:
     settings = chosen.training
-    if chosen.is_frozen:
+    if chosen.is_frozen or chosen.is_auto:
         settings = settings.replace(cross_fit=chosen.head.n_folds)
     held = data.n_held_out(settings)
     if not held:
@@ -201,10 +233,14 @@ def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None,
         values, options = advanced(usual, algorithm, preset, here)
     try:
         ssl = usual.replace(**values, flip=flip, options=options)
-        return TrainSettings(ssl=ssl.to_json(), preset=preset, seed=int(seed)), str(device), int(nproc)
+        chosen = TrainSettings(start=training.SCRATCH, ssl=ssl.to_json(), preset=preset, seed=int(seed))
+        return chosen, str(device), int(nproc)
     except SemiPruneError as error:
         errors.show(error)
         return None, str(device), int(nproc)
+
+
+FORMS = {training.AUTO: auto, training.FROZEN: on_features, training.SCRATCH: choices}
 
 
 def advanced(usual: SSLSettings, algorithm: str, preset: str, here: Machine) -> tuple[dict[str, Any], dict[str, Any]]:

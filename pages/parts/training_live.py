@@ -11,6 +11,14 @@ from semiprune_core.jobs import Job, JobStatus
 from semiprune_core.training import Curves, Run
 
 EVERY = 1.0
+STAGES = {
+    "neighbours": "Looking for similar images",
+    "near-duplicates": "Looking for near-duplicates",
+    "cross-fit": "Fitting heads on features",
+    "head": "Fitting heads on features",
+    "pre-flight": "Timing a few steps from scratch",
+}
+"""What is done on pretrained features, besides computing them."""
 MASK_SHARE = "The share of unlabeled images on which the model is confident enough to learn from its own labels."
 
 
@@ -29,6 +37,7 @@ def _watch(job: Job, class_names: tuple[str, ...]) -> None:
     with st.container(border=True):
         job_panel.head(job, status)
         job_panel.progress(status, _sentence(status))
+        so_far(status)
         numbers(status)
         curves = training.curves(job.progress())
         draw(curves, class_names, key=job.id)
@@ -39,6 +48,10 @@ def _sentence(status: JobStatus) -> str:
         return "Stopping and saving a checkpoint"
     if not status.total or status.speed is None and not status.done:
         return "Starting: loading images and network"
+    if status.facts.get("unit") and status.facts.get("start", training.FROZEN) == training.FROZEN:
+        return STAGES.get(status.facts.get("stage", ""), "Computing features: {done:,} of {total:,} images").format(
+            done=status.done, total=status.total
+        )
     parts = [f"Step {status.done:,} of {status.total:,}"]
     if status.facts.get("rounds"):
         parts.insert(0, f"Model {status.facts['round']} of {status.facts['rounds']}")
@@ -47,9 +60,24 @@ def _sentence(status: JobStatus) -> str:
     return " · ".join(parts)
 
 
+def so_far(status: JobStatus) -> None:
+    """What Auto has already, and why it goes on."""
+    share, plan = status.facts.get("first"), status.facts.get("plan")
+    if share:
+        st.info(
+            f"**Pretrained features: {share['value']:.1%}** ({share['low']:.0%} to {share['high']:.0%}, "
+            f"n = {share['n']:,}). {literal(plan, 400)} Stop keeps this result.",
+            icon=":material/task_alt:",
+        )
+    elif plan:
+        st.caption(literal(plan, 400))
+
+
 def numbers(status: JobStatus) -> None:
-    """The latest of each number, in one row."""
+    """The latest of each number, in one row; nothing before the first step of a net."""
     facts = status.facts
+    if facts.get("loss") is None:
+        return
     with st.container(horizontal=True, gap="medium"):
         st.metric("Epoch", facts.get("epoch", "–"))
         st.metric("Loss", f"{facts['loss']:.3f}" if facts.get("loss") is not None else "–")
@@ -118,7 +146,8 @@ def broken(run: Run) -> None:
     with st.container(border=True):
         st.markdown(f"**{literal(job.title)}**")
         where = f"Step {status.done:,} of {status.total:,}. " if status.total else ""
-        stopped = f"Stopped. {where}Resume continues from there, with the same labels."
+        kept = "The result on pretrained features is below. " if run.artifact is not None else ""
+        stopped = f"Stopped. {where}{kept}Resume continues from there, with the same labels."
         job_panel.outcome(status, what="The run", stopped=stopped)
         draw(training.run_curves(run), training.class_names_of(job), key=job.id)
         job_panel.buttons(job, status)

@@ -34,7 +34,7 @@ def draw(
     if not here.can_train:
         return
     with st.container(border=True):
-        st.markdown("**Pre-flight**")
+        st.markdown("**Pre-flight, from scratch**" if settings.is_auto else "**Pre-flight**")
         try:
             place = machine.devices_for(device)
             key = preflight.trial_key(settings, place, project.pool().hash, len(data.per_class))
@@ -49,7 +49,10 @@ def draw(
         elif not job.status().is_over:
             _wait(job)
         elif trial := preflight.trial_of(job):
-            _show(preflight.estimate(trial, settings.training, data, nproc=nproc), trial, here, project)
+            estimate = preflight.estimate(trial, settings.training, data, nproc=nproc)
+            _show(estimate, trial, here, project)
+            if settings.is_auto:
+                st.caption(in_budget(estimate, settings.budget))
             if idle and st.button("Measure again", key="train_measure", icon=":material/timer:", type="tertiary"):
                 job.delete()  # the machine may have been busy with something else
                 st.rerun()
@@ -104,6 +107,16 @@ def _show(estimate: preflight.Estimate, trial: preflight.Trial, here: Machine, p
             f"fewer epochs or fewer unlabeled images per step also help.",
             icon=":material/schedule:",
         )
+
+
+def in_budget(estimate: preflight.Estimate, budget: float) -> str:
+    """What this means for Auto."""
+    if estimate.seconds <= budget:
+        return "Pretrained features come first and take seconds. A net from scratch seems to fit the budget too."
+    return (
+        "Pretrained features come first and take seconds. A net from scratch does not fit the budget: it is only "
+        "trained where features do badly, and can be stopped."
+    )
 
 
 def rounded(n_bytes: int) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from pages.parts import job_panel, training_form, training_live
@@ -49,6 +51,7 @@ def show(run: Run) -> None:
             )
         st.metric("Labels used", f"{facts['n_labels']:,}")
         st.metric("Took", duration(facts.get("seconds")))
+    compared(run)
     st.write(in_words(run))
     for note in facts.get("notes", ()):
         st.caption(literal(note, 400))
@@ -57,6 +60,32 @@ def show(run: Run) -> None:
         if run.job is not None:
             job_panel.log(run.job)
     training_live.draw(training.run_curves(run), tuple(facts["class_names"]), key=run.id)
+
+
+def compared(run: Run) -> None:
+    """Which start Auto took, why, and how each did."""
+    facts = run.facts
+    if not facts.get("decision"):
+        return
+    close = (facts.get("comparison") or {}).get("close_call")
+    box, icon = (st.warning, ":material/balance:") if close else (st.info, ":material/route:")
+    taken, _, reason = facts["decision"].partition(". ")
+    box(f"**{literal(taken)}.** {literal(reason, 600)}", icon=icon)
+    if len(facts["candidates"]) > 1:
+        st.dataframe(
+            pd.DataFrame([candidate_row(row) for row in facts["candidates"]]), hide_index=True, width="content"
+        )
+
+
+def candidate_row(candidate: Mapping[str, Any]) -> dict[str, str]:
+    share = candidate["accuracy"]
+    return {
+        "Start": training.STARTS[candidate["start"]],
+        "Accuracy": f"{share['value']:.1%}" if share else "–",
+        "95% interval": f"{share['low']:.0%} – {share['high']:.0%}" if share else "–",
+        "Held-out labels": f"{candidate['n']:,}",
+        "Took": duration(candidate["seconds"]),
+    }
 
 
 def in_words(run: Run) -> str:

@@ -15,18 +15,26 @@ from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.progress import Stopped
 from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.training import TrainSettings, preflight
-from semiprune_core.training.settings import PACKAGED_ENCODER
+from semiprune_core.training.settings import BUDGET, PACKAGED_ENCODER
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the project")
     parser.add_argument(
         "--start",
-        default=training.SCRATCH,
+        default=training.AUTO,
         choices=tuple(training.STARTS),
-        help="where learning begins: on pretrained features, in seconds, or from scratch (default: scratch)",
+        help="where learning begins: on pretrained features, in seconds; from scratch; or the better of both, compared "
+        "on held-out labels (default: auto)",
     )
-    parser.add_argument("--encoder", default=PACKAGED_ENCODER, help="whose features, with --start frozen")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=training.BUDGET,
+        metavar="SECONDS",
+        help=f"what --start auto may take in all before only poor features make it go on (default: {BUDGET:.0f})",
+    )
+    parser.add_argument("--encoder", default=PACKAGED_ENCODER, help="whose features, with --start auto or frozen")
     parser.add_argument("--algorithm", default="fixmatch", help=f"{ALGORITHMS.listed()} (default: fixmatch)")
     parser.add_argument("--preset", default="quick", help=f"{', '.join(SSL_PRESETS)} (default: quick)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
@@ -65,6 +73,9 @@ def settings_from(args: argparse.Namespace) -> TrainSettings:
         ssl=ssl.replace(**{**changes, "options": {**options, **changes.get("options", {})}}).to_json(),
         preset=args.preset,
         seed=args.seed,
+        start=args.start,
+        encoder=args.encoder,
+        budget=args.budget,
     )
 
 
@@ -93,10 +104,13 @@ def _interrupted(project: Project) -> Job:
 
 def _watch(job: Job, console: Console) -> Outcome:
     """Wait for the job; the first Ctrl+C stops it with a checkpoint."""
-    waits = False
+    waits, plan = False, None
 
     def watch(status: JobStatus) -> None:
-        nonlocal waits
+        nonlocal waits, plan
+        if status.facts.get("plan") != plan:
+            plan = status.facts["plan"]
+            console.say(f"{_share('Pretrained features', status.facts.get('first'))}{plan}")
         if console.should_stop() and not status.stop_requested:
             job.stop()
         if status.state == RUNNING and status.total:
@@ -108,13 +122,22 @@ def _watch(job: Job, console: Console) -> Outcome:
     status = wait(job, watch=watch)
     if status.state == STOPPED:
         again = f"semiprune train {job.project_name} --resume"
-        console.say(f"Stopped after {status.done:,} of {status.total:,} steps. Resume: {again}")
+        kept = "The result on pretrained features is kept. " if _has_result(job) else ""
+        console.say(f"Stopped after {status.done:,} of {status.total:,} steps. {kept}Resume: {again}")
         raise Stopped
     if status.state != DONE:
         raise JobError(status.message, code=status.error_code)
     console.report(status.done, status.total)
     result = job.result() or {}
     return Outcome({"job": job.id, **result}, _sentence(result))
+
+
+def _has_result(job: Job) -> bool:
+    return any(run.job == job and run.artifact is not None for run in training.list_runs(job.project))
+
+
+def _share(name: str, share: dict[str, Any] | None) -> str:
+    return f"{name}: {share['value']:.1%} ({share['low']:.1%} to {share['high']:.1%}). " if share else ""
 
 
 def _facts(status: JobStatus) -> dict[str, float]:
@@ -130,7 +153,7 @@ def _sentence(result: dict[str, Any]) -> str:
         sentence += f", accuracy {share['value']:.1%} ({interval})"
     if reference:
         sentence += f", reference accuracy {reference['value']:.1%} (n = {reference['n']:,})"
-    return sentence + "."
+    return f"{sentence}. {result['decision']}" if result.get("decision") else f"{sentence}."
 
 
 def _estimate(args: argparse.Namespace, project: Project, settings: TrainSettings, console: Console) -> Outcome:

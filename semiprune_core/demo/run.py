@@ -78,7 +78,7 @@ class DemoSettings(Settings):
 
     def training(self) -> TrainSettings:
         ssl = ssl_preset(self.preset, self.algorithm, **self.ssl)
-        return TrainSettings(ssl=ssl.to_json(), preset=self.preset, seed=self.seed)
+        return TrainSettings(start=training.SCRATCH, ssl=ssl.to_json(), preset=self.preset, seed=self.seed)
 
 
 @dataclass(frozen=True, eq=False)

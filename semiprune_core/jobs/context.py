@@ -118,8 +118,9 @@ class JobContext:
     def finished(self, kind: str, *, seed: int | None = None) -> Artifact | None:
         """The artifact of ``kind`` (and ``seed``) that an earlier attempt of this job completed, where one did."""
         for artifact in self.project.artifacts(kind):
-            is_mine = job_behind(artifact) == self.job.id and not artifact.facts.get("stopped")
-            if is_mine and (seed is None or artifact.manifest["seed"] == seed):
+            is_mine = job_behind(artifact) == self.job.id
+            is_whole = not artifact.facts.get("stopped") and not artifact.facts.get("provisional")
+            if is_mine and is_whole and (seed is None or artifact.manifest["seed"] == seed):
                 return artifact
         return None
 

@@ -20,6 +20,8 @@ FEWEST = 20
 """Below this many labels none are held out: the number would mean nothing."""
 PER_CLASS = 5
 """A class's own accuracy is given from this many held-out labels on."""
+RED_ACCURACY, AMBER_ACCURACY = 0.50, 0.75
+"""Below these lower ends of the interval labels are not, or not without care, to be pruned with (``trust.check``)."""
 Z95 = 1.959963984540054
 
 

@@ -157,6 +157,13 @@ def _publish(aside: Path, parent: Path, kind: str, manifest: dict[str, Any]) -> 
         return final
 
 
+def note_facts(artifact: Artifact, facts: Mapping[str, Any]) -> Artifact:
+    """Write down what was found out about a complete artifact afterwards; what its hash covers stays as it is."""
+    manifest = {**artifact.manifest, "facts": {**artifact.facts, **facts}}
+    files.write_json(artifact.path(MANIFEST), manifest)
+    return Artifact(artifact.folder, manifest)
+
+
 def number_of(artifact_id: str) -> int:
     return int(artifact_id.rsplit("-", 1)[1]) if NAME.fullmatch(artifact_id) else 0
 

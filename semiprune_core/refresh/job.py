@@ -103,7 +103,7 @@ class Refresh:
         made = refresh.again(self.project, step, self._before(step))
         if step == "pseudo":
             return start_training(
-                self.project, TrainSettings.from_json(made.settings), device=made.device, nproc=made.nproc
+                self.project, TrainSettings.from_job(made.settings), device=made.device, nproc=made.nproc
             )
         if step == "trajectory":
             return self._record_again(DynamicsSettings.from_json(made.settings), made)

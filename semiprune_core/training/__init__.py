@@ -26,6 +26,8 @@ from semiprune_core.training.runs import (
 )
 from semiprune_core.training.settings import (
     ARTIFACT,
+    AUTO,
+    BUDGET,
     CUSTOM,
     KIND,
     STARTS,
@@ -45,6 +47,8 @@ from semiprune_core.training.snapshots import (
 
 __all__ = [
     "ARTIFACT",
+    "AUTO",
+    "BUDGET",
     "FROZEN",
     "SCRATCH",
     "STARTS",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from semiprune_core.learning.quality import Quality
-from semiprune_core.records import BoolArray, FloatArray, IntArray
+from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from semiprune_core.learning.ssl_run import SSLResult
@@ -20,19 +20,22 @@ if TYPE_CHECKING:
 class Answers:
     """For every image (N,): ``predicted`` class, ``confidence``, ``margin`` to the second one; ``features`` (N, D).
 
-    ``held_out_mask`` (N,) are labels that the measured models never saw, ``quality`` what they say. ``arrays`` are
-    further files of the artifact by name, ``weights`` the model's tensors.
+    ``held_out_mask`` (N,) are labels that the measured models never saw, ``held_out_answers`` (N,) what these models
+    said of them (-1 elsewhere), ``quality`` how right that is. ``groups`` (N,) are near-duplicates, where they were
+    looked for. ``arrays`` are further files of the artifact by name, ``weights`` the model's tensors.
     """
 
     predicted: IntArray
     confidence: FloatArray
     margin: FloatArray
     held_out_mask: BoolArray
+    held_out_answers: IntArray
     features: np.ndarray
     quality: Quality | None
     weights: Mapping[str, np.ndarray]
     history: Sequence[dict[str, Any]] = ()
     notes: tuple[str, ...] = ()
+    groups: IntArray | None = None
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -50,6 +53,7 @@ class Answers:
             confidence=result.confidence,
             margin=result.margin,
             held_out_mask=result.held_out_mask,
+            held_out_answers=np.where(result.held_out_mask, labeled[result.held_out_answers], UNLABELED),
             features=result.features,
             quality=quality,
             weights=weights,

@@ -37,6 +37,8 @@ def curves(reports: Sequence[Mapping[str, Any]], *, step_key: str = "done", limi
     reported: list[Mapping[str, Any]] = []
     attempt = None
     for line in reports:
+        if not any(_has(line, name) for name in (*DRAWN, "epoch")):  # maybe another stage, which counts other things
+            continue
         if line.get("attempt") != attempt:
             attempt = line.get("attempt")
             while reported and reported[-1][step_key] >= line[step_key]:

@@ -81,9 +81,10 @@ class TrainingData:
         return held_out_count(self.n_measurable, settings.held_out)
 
 
-def training_data(project: Project, pool: Pool | None = None) -> TrainingData:
+def training_data(project: Project, pool: Pool | None = None, snapshot: LabelsSnapshot | None = None) -> TrainingData:
+    """The pool and the labels as they are now, or those that are given."""
     pool = pool or project.pool()
-    snapshot = open_store(project).snapshot()
+    snapshot = snapshot or open_store(project).snapshot()
     labels = labels_on_pool(snapshot, pool)
     names = snapshot.class_names
     learned = labels.learned[labels.learned >= 0]

@@ -11,6 +11,7 @@ from semiprune_core.features import EmbedSettings
 from semiprune_core.features.embed import embed
 from semiprune_core.jobs import JobContext
 from semiprune_core.learning.frozen import FrozenResult
+from semiprune_core.records import UNLABELED, IntArray
 from semiprune_core.training.answers import Answers
 from semiprune_core.training.data import PoolLabels
 from semiprune_core.training.heads import fit_head, prepare_features
@@ -31,11 +32,11 @@ def learn_on_features(context: JobContext, settings: TrainSettings, n_classes: i
     run = embed(context.project, EmbedSettings(encoder=settings.encoder, device="auto"), context, folder=folder)
     prepared = prepare_features(run, settings.head, progress=context)
     fitted = fit_head(prepared, labels, n_classes, settings.head, seed=settings.seed, progress=context)
-    groups = prepared.groups
-    return _answers(fitted, run.features(), run.artifact.hash, n_grouped=len(groups) - len(np.unique(groups)))
+    return _answers(fitted, run.features(), run.artifact.hash, prepared.groups)
 
 
-def _answers(fitted: FrozenResult, features: np.ndarray, features_hash: str, *, n_grouped: int) -> Answers:
+def _answers(fitted: FrozenResult, features: np.ndarray, features_hash: str, groups: IntArray) -> Answers:
+    n_grouped = len(groups) - len(np.unique(groups))
     held = fitted.out_of_fold
     probs = fitted.probs.astype(np.float32)
     probs[held.positions] = held.probs
@@ -47,6 +48,8 @@ def _answers(fitted: FrozenResult, features: np.ndarray, features_hash: str, *, 
         confidence=two[:, 1],
         margin=two[:, 1] - two[:, 0],
         held_out_mask=held_out_mask,
+        held_out_answers=np.where(held_out_mask, probs.argmax(1), UNLABELED),
+        groups=groups,
         features=features,
         quality=fitted.quality,
         weights={},

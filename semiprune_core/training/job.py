@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import save_file
 
-from semiprune_core import files
-from semiprune_core.jobs import JOB_KINDS, JobContext
-from semiprune_core.labeling.snapshot import LabelsSnapshot
+from semiprune_core.jobs import JOB_KINDS, JobContext, job_behind, list_jobs
 from semiprune_core.learning.quality import wilson
-from semiprune_core.project.artifacts import Artifact, open_artifact
-from semiprune_core.project.pool import Pool
-from semiprune_core.records import UNLABELED, IntArray
+from semiprune_core.project.artifacts import Artifact, note_facts, open_artifact
 from semiprune_core.results import write_pseudo
+from semiprune_core.training import auto
 from semiprune_core.training.answers import Answers
-from semiprune_core.training.data import PoolLabels, check_pool, labels_on_pool, reference_on
 from semiprune_core.training.runs import trained_seconds
-from semiprune_core.training.settings import ARTIFACT, TrainSettings, title_of
-from semiprune_core.training.snapshots import read_snapshot, snapshot_bytes, snapshot_path
-
-LABELS = "labels.npz"
+from semiprune_core.training.settings import ARTIFACT, title_of
+from semiprune_core.training.task import LABELS, Task
 
 
 @JOB_KINDS.register("ssl", title="Train")
@@ -31,99 +27,80 @@ def run(context: JobContext) -> dict[str, Any] | None:
     finished = context.finished(ARTIFACT)
     if finished is not None:  # ended between its artifact and its last status
         return _outcome(finished)
-    settings = TrainSettings.from_json(context.settings)
-    pool = context.project.pool()
-    check_pool(pool, context.pins["pool"])
-    snapshot = pinned_labels(context)
-    labels = labels_on_pool(snapshot, pool)
-    reference = np.where(labels.human < 0, reference_on(snapshot.class_names, pool), UNLABELED)
-    context.log.info("%d labels (%s), %d images, %s", len(snapshot), snapshot.hash[:12], len(pool), title_of(settings))
-    learn = _on_features if settings.is_frozen else _from_scratch
-    answers = learn(context, settings, pool, snapshot.class_names, labels, reference)
+    task = Task.of(context)
+    context.log.info(
+        "%d labels (%s), %d images, %s",
+        len(task.snapshot),
+        task.snapshot.hash[:12],
+        len(task.pool),
+        title_of(task.settings),
+    )
+    answers = _learn(task)
     if answers is None:  # another process of the same run writes it down
         return None
     for note in answers.notes:
         context.log.info(note)
-    artifact = _write(context, settings, pool, snapshot, labels, reference, answers)
+    artifact = _keep(task, answers)
     _tidy(context)
     return _outcome(artifact)
 
 
-def _on_features(
-    context: JobContext,
-    settings: TrainSettings,
-    pool: Pool,
-    class_names: tuple[str, ...],
-    labels: PoolLabels,
-    reference: IntArray,
-) -> Answers:
-    from semiprune_core.training.frozen import learn_on_features
+def _learn(task: Task) -> Answers | None:
+    if task.settings.is_auto:
+        return auto.learn(task, lambda answers: _publish(task, answers))
+    if task.settings.is_frozen:
+        from semiprune_core.training.frozen import learn_on_features
 
-    return learn_on_features(context, settings, len(class_names), labels)
+        return learn_on_features(task.context, task.settings, len(task.class_names), task.labels)
+    from semiprune_core.training.from_scratch import learn_from_scratch
 
-
-def _from_scratch(
-    context: JobContext,
-    settings: TrainSettings,
-    pool: Pool,
-    class_names: tuple[str, ...],
-    labels: PoolLabels,
-    reference: IntArray,
-) -> Answers | None:
-    """A net trained on the classes that have a label; its answers speak of all classes again."""
-    from semiprune_core.learning.device import choose_device
-    from semiprune_core.learning.distributed import joined_world
-    from semiprune_core.learning.ssl_run import train_ssl
-
-    labeled = np.unique(labels.learned[labels.learned != UNLABELED])  # (K,) the classes of the net
-    number = np.full(len(class_names) + 1, UNLABELED)  # the last one is for images without a label
-    number[labeled] = np.arange(len(labeled))
-    known = number[reference]
-    with joined_world(choose_device(context.device.split(",")[0])) as (world, device):
-        result = train_ssl(
-            pool.images(),
-            number[labels.learned],
-            class_names=tuple(class_names[label] for label in labeled),
-            settings=settings.training,
-            seed=settings.seed,
-            progress=context,
-            device=device,
-            folder=context.folder,
-            reference=known if (known >= 0).any() else None,
-            measurable_mask=labels.measurable_mask,
-            world=world,
-        )
-        if not world.is_first:
-            return None
-    return Answers.of_net(result, labeled, len(class_names))
+    return learn_from_scratch(task)
 
 
-def pinned_labels(context: JobContext) -> LabelsSnapshot:
-    """The labels the run was started on, whatever people did since: from its own folder, where it keeps a copy."""
-    wanted = context.pins["labels"]
-    own = context.folder / LABELS
-    if own.is_file():
-        return read_snapshot(own, wanted)
-    snapshot = read_snapshot(snapshot_path(context.project, wanted), wanted)
-    if context.rank == 0:
-        files.write_bytes(own, snapshot_bytes(snapshot))
-    return snapshot
+def _publish(task: Task, answers: Answers) -> None:
+    """Write the first candidate down while the run goes on: pages show it, and a stop does not lose it."""
+    if _provisional(task.context) is None:
+        _write(task, answers, {"provisional": True})
 
 
-def _write(
-    context: JobContext,
-    settings: TrainSettings,
-    pool: Pool,
-    snapshot: LabelsSnapshot,
-    labels: PoolLabels,
-    reference: np.ndarray,
-    answers: Answers,
-) -> Artifact:
+def _provisional(context: JobContext) -> Artifact | None:
+    """The artifact of this job's first candidate, where it is there."""
+    return next((past for past in context.project.artifacts(ARTIFACT) if job_behind(past) == context.job.id), None)
+
+
+def _keep(task: Task, answers: Answers) -> Artifact:
+    """Write the run's answers down, or say of the first candidate that it was taken."""
+    first = _provisional(task.context)
+    if first is not None and first.facts["start"] == answers.facts["start"]:
+        return note_facts(first, {**answers.facts, "seconds": _seconds(task), "provisional": False})
+    artifact = _write(task, answers)
+    if first is not None:
+        _retire(task.context, first)
+    return artifact
+
+
+def _retire(context: JobContext, first: Artifact) -> None:
+    """Remove the candidate that was not taken, unless something was or is being made from it."""
+    users = [other for other in context.project.artifacts() if first.hash in other.inputs.values()]
+    waiting = [job for job in list_jobs(context.project) if first.hash in job.pins.values()]
+    if users or any(not job.status().is_over for job in waiting):
+        return
+    aside = first.folder.with_name(f".{first.id}.deleted")
+    os.replace(first.folder, aside)  # nobody sees half an artifact
+    shutil.rmtree(aside)
+
+
+def _seconds(task: Task) -> float:
+    return round(trained_seconds(task.context.job), 1)
+
+
+def _write(task: Task, answers: Answers, facts: Mapping[str, Any] | None = None) -> Artifact:
+    settings, labels, reference = task.settings, task.labels, task.reference
     human_mask = labels.human >= 0
-    with context.project.draft(
+    with task.context.project.draft(
         ARTIFACT,
         settings=settings.flat(),
-        inputs={"pool": pool.hash, "labels": snapshot.hash},
+        inputs={"pool": task.pool.hash, "labels": task.snapshot.hash},
         seed=settings.seed,
     ) as draft:
         write_pseudo(
@@ -135,7 +112,7 @@ def _write(
             human_mask=human_mask,
             held_out_mask=answers.held_out_mask,
             features=answers.features,
-            class_names=snapshot.class_names,
+            class_names=task.class_names,
             quality=answers.quality.to_json() if answers.quality else None,
             history=list(answers.history),
         )
@@ -145,22 +122,24 @@ def _write(
             np.save(draft.path(f"{name}.npy"), array, allow_pickle=False)
         known = reference >= 0
         right = int((answers.predicted[known] == reference[known]).sum())
-        draft.device = context.device
+        draft.device = task.context.device
         draft.facts.update(
-            job=context.job.id,
+            job=task.context.job.id,
             n_labels=int((labels.learned >= 0).sum()),
             n_held_out=int(answers.held_out_mask.sum()),
             reference=asdict(wilson(right, int(known.sum()))) if known.any() else None,
-            seconds=round(trained_seconds(context.job), 1),
+            seconds=_seconds(task),
             notes=list(answers.notes),
             **answers.facts,
+            **(facts or {}),
         )
     return open_artifact(draft.folder)
 
 
 def _outcome(artifact: Artifact) -> dict[str, Any]:
-    """What the job returns: the artifact and its numbers."""
+    """What the job returns: the artifact and its numbers, and of Auto what it compared."""
     facts = artifact.facts
+    compared = {name: facts[name] for name in ("start", "candidates", "comparison", "decision") if name in facts}
     return {
         "artifact": artifact.id,
         "accuracy": facts["quality"] and facts["quality"]["accuracy"],
@@ -170,6 +149,7 @@ def _outcome(artifact: Artifact) -> dict[str, Any]:
         "n_labels": facts["n_labels"],
         "n_images": facts["n_images"],
         "seconds": facts["seconds"],
+        **compared,
     }
 
 

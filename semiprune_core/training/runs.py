@@ -31,6 +31,7 @@ def start_training(
         raise InvalidDataError(data.problem, code="LABELS")
     training = settings.training
     check_range("nproc", nproc, low=1)
+    nproc = 1 if settings.is_frozen else nproc  # a head is fitted by one process
     if training.batch_size % nproc:
         raise InvalidDataError(
             f"A batch of {training.batch_size} cannot be shared equally by {nproc} processes. "
@@ -76,7 +77,12 @@ class Run:
 
     @property
     def title(self) -> str:
-        return title_of(self.settings)
+        return title_of(self.settings, self.facts.get("start"))
+
+    @property
+    def is_provisional(self) -> bool:
+        """Whether its artifact is only the first candidate, because it did not come to compare it with another."""
+        return bool(self.facts.get("provisional"))
 
     @property
     def labels_hash(self) -> str:
@@ -160,6 +166,8 @@ def side_by_side(runs: Sequence[Run]) -> dict[str, list[Any]]:
         settings = run.settings.head if run.settings.is_frozen else run.settings.training
         options = settings.make_algorithm().to_json()
         values.pop("options")
+        head = values.pop("frozen", {})
+        values.update({f"features.{name}": value for name, value in head.items() if name in ("head", "n_folds")})
         rows.append({**values, **{f"options.{name}": value for name, value in options.items()}})
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name, "") for row in rows] for name in names}

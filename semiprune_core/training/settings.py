@@ -20,12 +20,16 @@ TRIAL = "preflight"
 ARTIFACT = "pseudo"
 CUSTOM = "custom"
 """The preset's name where the settings come from nowhere else."""
+AUTO = "auto"
 STARTS = {
+    AUTO: "Auto",
     FROZEN: "Pretrained features",
     SCRATCH: "From scratch",
 }
 """Where learning begins, and its name for people."""
 PACKAGED_ENCODER = "efficientnet_lite0"
+BUDGET = 180.0
+"""Seconds that Auto may take in all before it asks more of a person's time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,19 +37,21 @@ class TrainSettings(Settings):
     """What a job of the kind ``ssl`` is given.
 
     From scratch, ``ssl`` are the values of :class:`SSLSettings`. On pretrained features, ``frozen`` are those of
-    :class:`FrozenSettings`, and ``encoder`` is whose features.
+    :class:`FrozenSettings`, and ``encoder`` is whose features. Auto has both, and ``budget`` seconds for all it tries.
     """
 
     ssl: dict[str, Any] = field(default_factory=dict)
     preset: str = CUSTOM
     seed: int = 0
-    start: str = SCRATCH
+    start: str = AUTO
     frozen: dict[str, Any] = field(default_factory=dict)
     encoder: str = PACKAGED_ENCODER
+    budget: float = BUDGET
 
     def check(self) -> None:
         check_range("seed", self.seed, low=0, high=2**31 - 1)
         check_choice("start", self.start, tuple(STARTS))
+        check_range("budget", self.budget, low=0)
         SSLSettings.from_json(self.ssl)
         FrozenSettings.from_json(self.frozen)
 
@@ -61,35 +67,61 @@ class TrainSettings(Settings):
     def is_frozen(self) -> bool:
         return self.start == FROZEN
 
+    @property
+    def is_auto(self) -> bool:
+        return self.start == AUTO
+
     def flat(self) -> dict[str, Any]:
         """All settings in one level, as an artifact keeps them and a table shows them."""
         if self.is_frozen:
             return {"start": self.start, "encoder": self.encoder, **self.head.to_json(), "seed": self.seed}
-        return {**self.training.to_json(), "preset": self.preset, "seed": self.seed}
+        net = {**self.training.to_json(), "preset": self.preset, "seed": self.seed}
+        if self.is_auto:
+            features = {"encoder": self.encoder, "frozen": self.head.to_json()}
+            return {"start": self.start, "budget": self.budget, **features, **net}
+        return net
 
     @classmethod
     def from_flat(cls, values: Mapping[str, Any]) -> Self:
         """The settings behind an artifact, which may be older than this version: what is not known is left out."""
-        kind = FrozenSettings if values.get("start") == FROZEN else SSLSettings
-        own = {name: value for name, value in values.items() if name in _names(kind)}
-        seed = int(values["seed"])
-        if kind is FrozenSettings:
-            return cls(start=FROZEN, frozen=own, encoder=values["encoder"], seed=seed)
-        return cls(ssl=own, preset=values["preset"], seed=seed)
+        start, seed = values.get("start", SCRATCH), int(values["seed"])
+        if start == FROZEN:
+            return cls(start=start, frozen=_known(FrozenSettings, values), encoder=values["encoder"], seed=seed)
+        ssl = _known(SSLSettings, values)
+        if start != AUTO:
+            return cls(start=start, ssl=ssl, preset=values["preset"], seed=seed)
+        return cls(
+            start=start,
+            ssl=ssl,
+            preset=values["preset"],
+            seed=seed,
+            frozen=_known(FrozenSettings, values["frozen"]),
+            encoder=values["encoder"],
+            budget=values["budget"],
+        )
 
     @classmethod
     def from_job(cls, values: Mapping[str, Any]) -> Self:
         """The settings of a job, which may be older than this version: what is not known is left out."""
-        ssl = {name: value for name, value in values["ssl"].items() if name in _names(SSLSettings)}
-        frozen = {name: value for name, value in values.get("frozen", {}).items() if name in _names(FrozenSettings)}
-        return cls.from_json({**values, "ssl": ssl, "frozen": frozen})
+        known = {
+            "start": values.get("start", SCRATCH),  # all there was, once
+            "ssl": _known(SSLSettings, values["ssl"]),
+            "frozen": _known(FrozenSettings, values.get("frozen", {})),
+        }
+        return cls.from_json({**values, **known})
 
 
-def _names(settings: type[Settings]) -> set[str]:
-    return {setting.name for setting in dataclasses.fields(settings)}
+def _known(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the ``values`` that ``kind`` still has."""
+    names = {setting.name for setting in dataclasses.fields(kind)}
+    return {name: value for name, value in values.items() if name in names}
 
 
-def title_of(settings: TrainSettings) -> str:
+def title_of(settings: TrainSettings, taken: str | None = None) -> str:
+    """For people; ``taken`` is the start that Auto chose, where it has."""
+    if settings.is_auto:
+        chosen = f"Auto: {STARTS[taken].lower()}" if taken else "Auto"
+        return f"{chosen}, seed {settings.seed}"
     if settings.is_frozen:
         return f"{HEADS[settings.head.head]} on {settings.encoder} features, seed {settings.seed}"
     preset = SSL_PRESETS.title(settings.preset) if settings.preset in SSL_PRESETS else settings.preset

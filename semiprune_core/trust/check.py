@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from semiprune_core.labeling.drawing import FEW_LABELS
+from semiprune_core.learning.quality import AMBER_ACCURACY, RED_ACCURACY
 from semiprune_core.project.workspace import Project
 from semiprune_core.results import PseudoRun
 from semiprune_core.trust.quality_report import Report, agreement
 
 Level = Literal["green", "amber", "red"]
 ORDER: tuple[Level, ...] = ("green", "amber", "red")
-RED_ACCURACY, AMBER_ACCURACY = 0.50, 0.75
 RED_AGREEMENT, AMBER_AGREEMENT = 0.60, 0.80
 AMBER_RANKS = 0.70
 AMBER_ECE = 0.10
@@ -64,11 +64,11 @@ class Stability:
 
 
 def seed_twins(run: PseudoRun, others: Sequence[PseudoRun]) -> list[PseudoRun]:
-    """The runs on the same pool and labels with the same settings and another seed."""
+    """The runs on the same pool and labels with the same settings, the same start taken, and another seed."""
 
     def recipe(other: PseudoRun) -> tuple[object, ...]:
         settings = {name: value for name, value in other.artifact.settings.items() if name != "seed"}
-        return settings, dict(other.artifact.inputs)
+        return settings, dict(other.artifact.inputs), other.start
 
     def seed(other: PseudoRun) -> object:
         return other.artifact.manifest["seed"]

@@ -22,6 +22,7 @@ from semiprune_core.learning.quality import Z95, Bin, Share, measure, wilson
 from semiprune_core.project.pool import Pool
 from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray
 from semiprune_core.results import PseudoRun
+from semiprune_core.results.pseudo import FROZEN
 
 SMALL_SUBSET = 5
 """Subsets with fewer images are not listed."""
@@ -288,8 +289,9 @@ def tagged_subsets(pool: Pool) -> dict[str, BoolArray]:
 def is_blind(run: PseudoRun) -> bool:
     """Whether the model that gave the pseudo-labels never saw the held-out labels."""
     settings = run.artifact.settings
-    is_cross_fitted = settings.get("start") == "frozen" or int(settings.get("cross_fit") or 0) > 1
-    return not settings.get("refit") and not is_cross_fitted
+    if run.start == FROZEN:  # cross-fitted
+        return False
+    return not settings.get("refit") and int(settings.get("cross_fit") or 0) <= 1
 
 
 def held_out_truth(pool: Pool, run: PseudoRun, uniform: LabelsSnapshot | None) -> tuple[IntArray, str]:

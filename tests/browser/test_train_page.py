@@ -54,6 +54,7 @@ def start(page, address, *, epochs, steps):
     page.goto(address)
     expect(page.get_by_text("Trained on")).to_be_visible()
     expect(page.get_by_text("Takes about")).to_be_visible()  # the pre-flight came by itself
+    page.get_by_test_id("stMain").get_by_text("From scratch", exact=True).click()
     page.get_by_text("Supervised only", exact=True).click()
     page.get_by_text("Advanced settings").click()
     set_number(page, "Epochs", epochs)
@@ -87,7 +88,9 @@ def test_a_run_is_started_and_read_when_it_has_ended(page, address, project):
 def test_a_running_run_outlives_the_app_and_can_be_stopped(page, server, address, project):
     page.goto(address)
     settings = training.TrainSettings(
-        ssl={"epochs": LONG // 20, "steps_per_epoch": 20, "batch_size": 8, "unlabeled_ratio": 1}, preset="quick"
+        start=training.SCRATCH,
+        ssl={"epochs": LONG // 20, "steps_per_epoch": 20, "batch_size": 8, "unlabeled_ratio": 1},
+        preset="quick",
     )
     job = training.start_training(project, settings, device="cpu")
     expect(page.get_by_role("heading", name="Train")).to_be_visible()

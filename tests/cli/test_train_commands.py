@@ -32,7 +32,20 @@ def test_sample_reference_train_and_jobs(capsys, workspace, tmp_path):
     drawn = answer(capsys, "sample", "bars", "--fraction", "0.5", "--seed", "3")
     assert (drawn["images"], drawn["of"], drawn["seed"]) == (30, 60, 3)
     assert answer(capsys, "labels", "reference", "bars")["saved"] == 30
-    found = answer(capsys, "train", "bars", "--device", "cpu", "--seed", "5", "--set", "threshold=0.5", *SHORT)
+    found = answer(
+        capsys,
+        "train",
+        "bars",
+        "--device",
+        "cpu",
+        "--seed",
+        "5",
+        "--set",
+        "threshold=0.5",
+        *SHORT,
+        "--start",
+        "scratch",
+    )
     assert found["artifact"] == "pseudo-0001" and found["n_labels"] == 30 and found["reference"]["n"] == 30
     (made,) = training.list_runs(project)
     assert made.settings.seed == 5 and made.settings.training.options["threshold"] == 0.5
@@ -96,7 +109,7 @@ def test_ctrl_c_stops_with_a_checkpoint_and_resume_goes_on(capsys, workspace, tm
     project = small_project(workspace, tmp_path)
     long = [word.replace("epochs=2", "epochs=60") for word in SHORT]
     child = subprocess.Popen(
-        [sys.executable, "-m", "semiprune_core", "train", "bars", "--device", "cpu", *long],
+        [sys.executable, "-m", "semiprune_core", "train", "bars", "--device", "cpu", "--start", "scratch", *long],
         cwd=ROOT,
         env={**os.environ, "SEMIPRUNE_HOME": str(workspace.root)},
         stderr=subprocess.PIPE,

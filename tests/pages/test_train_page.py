@@ -7,6 +7,7 @@ from semiprune_core.jobs import list_jobs, wait
 from semiprune_core.labeling import open_store
 from semiprune_core.learning import machine
 from semiprune_core.learning.machine import Device, Machine, NetFacts
+from semiprune_core.project.artifacts import note_facts
 from tests.pages.test_pages import opened
 from tests.support.training_projects import label, short_run, small_project, unlabeled
 
@@ -44,14 +45,31 @@ def test_before_the_first_run_it_says_what_would_be_learned_from(project):
     assert not app.exception
     shown = values(app)
     assert (shown["Labels"], shown["Classes"], shown["Unlabeled"]) == ("30", "3", "30")
-    assert "3 labels are held out to measure the result" in words(app)
+    assert "30 labels measure the result, each with a model that did not see it" in words(app)
     assert training.training_data(project).snapshot.hash[:12] in words(app)
     assert [job.kind for job in list_jobs(project)] == ["preflight"]  # measured without being asked
     assert opened("train", project) and len(list_jobs(project)) == 1  # and once
 
 
-def test_start_queues_the_chosen_run(project):
+def from_scratch(project):
     app = opened("train", project)
+    app.radio(key="train_start_at").set_value("scratch").run()
+    return app
+
+
+def test_auto_is_started_with_its_budget_where_nothing_is_touched(project):
+    app = opened("train", project)
+    app.number_input(key="train_budget").set_value(5.0).run()
+    app.toggle(key="train_auto_flip").set_value(False).run()
+    app.button(key="train_start").click().run()
+    (job,) = list_jobs(project, "ssl")
+    settings = training.TrainSettings.from_json(job.settings)
+    assert (settings.start, settings.budget, settings.training.flip) == ("auto", 300, False)
+
+
+def test_start_queues_the_chosen_run(project):
+    app = from_scratch(project)
+    assert "3 labels are held out to measure the result" in words(app)
     app.radio(key="train_algorithm").set_value("freematch").run()
     app.number_input(key="train_seed").set_value(7).run()
     app.number_input(key="train_quick_freematch_epochs").set_value(2).run()
@@ -66,7 +84,7 @@ def test_start_queues_the_chosen_run(project):
 
 
 def test_an_impossible_setting_is_refused_where_it_is_typed(project):
-    app = opened("train", project)
+    app = from_scratch(project)
     app.number_input(key="train_quick_fixmatch_batch_size").set_value(1).run()
     assert "batch_size must be at least 2" in app.error[0].value.replace("\\", "")
     assert not [button for button in app.button if button.key == "train_start"]
@@ -98,6 +116,27 @@ def test_a_finished_run_is_told_in_plain_words(project):
     assert "%" in shown["Reference accuracy"]
     assert "The model labeled 30 images; 30 have a human label" in words(app)
     assert "Out of date" not in words(app)
+
+
+def test_what_auto_compared_is_shown_with_its_intervals(project):
+    train(project)
+    (artifact,) = project.artifacts("pseudo")
+    share = artifact.facts["quality"]["accuracy"]
+    row = {"accuracy": share, "n": share["n"], "seconds": 3.0}
+    sentence = "A close call: From scratch is ahead of Pretrained features by 3.3 points (-5.9 to 10.4)."
+    facts = {
+        "start": "scratch",
+        "decision": f"From scratch taken. {sentence}",
+        "candidates": [{**row, "start": "frozen"}, {**row, "start": "scratch"}],
+        "comparison": {"close_call": True},
+    }
+    note_facts(artifact, facts)
+    app = opened("train", project)
+    assert not app.exception
+    assert app.warning[0].value.replace("\\", "") == f"**From scratch taken.** {sentence}"
+    assert app.dataframe[0].value["Start"].tolist() == ["Pretrained features", "From scratch"]
+    note_facts(artifact, {**facts, "comparison": {"close_call": False}})
+    assert "From scratch taken" in opened("train", project).info[0].value
 
 
 def test_new_labels_make_it_out_of_date_and_one_click_trains_anew(project):

@@ -8,7 +8,7 @@ from semiprune_core.labeling import open_store
 from semiprune_core.labeling.import_labels import import_csv, take_reference
 from semiprune_core.progress import Collected
 from semiprune_core.project.pool import show_id
-from semiprune_core.training import TrainSettings
+from semiprune_core.training import SCRATCH, TrainSettings
 from tests.support.pools import NAMES, make_pool, ssl_settings
 
 
@@ -43,7 +43,7 @@ def label(project, labels, *, annotator="ann"):
 def short_run(**changes):
     """Settings of a run of a few steps."""
     seed = changes.pop("seed", 0)
-    return TrainSettings(ssl=ssl_settings(**changes).to_json(), preset="quick", seed=seed)
+    return TrainSettings(start=SCRATCH, ssl=ssl_settings(**changes).to_json(), preset="quick", seed=seed)
 
 
 def unlabeled(project):

@@ -68,12 +68,13 @@ def test_scores_that_depend_on_the_seed_are_told(aum, level):
 
 
 def test_only_a_run_that_differs_in_nothing_but_the_seed_tells_about_seeds():
-    def run(seed=0, labels="now", **settings):
+    def run(seed=0, labels="now", start="scratch", **settings):
         said = {"algorithm": "fixmatch", "seed": seed, **settings}
         artifact = SimpleNamespace(settings=said, inputs={"labels": labels}, manifest={"seed": seed})
-        return SimpleNamespace(artifact=artifact)
+        return SimpleNamespace(artifact=artifact, start=start)
 
     others = [run(), run(seed=1), run(seed=1, labels="fewer"), run(seed=1, algorithm="flexmatch"), run(seed=2)]
+    others.append(run(seed=3, start="frozen"))  # Auto took another start
     assert seed_twins(run(), others) == [others[1], others[4]]
 
 
