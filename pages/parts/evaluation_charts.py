@@ -76,7 +76,7 @@ def line_plot(view: EvaluationView, look: PlotStyle) -> go.Figure:
     if ratios:  # the whole plan, also while only some ratios have results
         margin = max(0.04 * (ratios[-1] - ratios[0]), 0.02)
         figure.update_xaxes(range=[ratios[0] - margin, ratios[-1] + margin])
-    figure.update_yaxes(title=look.axis, zeroline=False)
+    figure.update_yaxes(title=look.axis_of(view), zeroline=False)
     return figure
 
 

@@ -9,7 +9,7 @@ from pages.parts.text import count, duration, literal
 from semiprune_core import jobs
 from semiprune_core.coresets import RATIOS, SAME_BUDGET_RATIOS
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.evaluation import EvaluationData, EvaluationSettings, submit_evaluation
+from semiprune_core.evaluation import EvaluationData, EvaluationSettings, matching_test, submit_evaluation
 from semiprune_core.evaluation.runs import (
     MethodChoice,
     available_data,
@@ -23,6 +23,7 @@ from semiprune_core.evaluation.studies import AXES, LABEL_BUDGET, POOL_SIZE
 from semiprune_core.evaluation.view import FULL, RANDOM, percent
 from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
 from semiprune_core.project.workspace import Project
+from semiprune_core.trials import PROBE, TESTS
 
 COMPARE, SAME_BUDGET = "compare", "same_annotation_budget"
 STUDIES = {
@@ -44,6 +45,7 @@ ABOUT = {
 MORE_RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 USUAL = (RANDOM, "semi_aum_cutoff", "semi_dual_beta")
 LONG_MINUTES = 8 * 60
+TIME_OF_PROBES = "An estimate for one core. Some methods take extra time to prepare."
 
 
 def draw(project: Project, *, idle: bool) -> None:
@@ -93,29 +95,28 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
         key=f"evaluate_ratios_{study}",
         wrap=True,
     )
+    test = st.segmented_control(
+        "Test",
+        list(TESTS),
+        format_func=TESTS.__getitem__,
+        default=matching_test(project),
+        required=True,
+        key="evaluate_test",
+        help="A probe fits a linear head to the pretrained features of each coreset, in a fraction of a second. From "
+        "scratch, a network is trained on its images: the paper's test, and what counts if that is how you will train.",
+    )
+    is_probe = test == PROBE
     with st.container(horizontal=True, vertical_alignment="bottom"):
         n_seeds = st.number_input(
             "Seeds",
             1,
             20,
-            3,
-            key="evaluate_seeds",
+            5 if is_probe else 3,
+            key="evaluate_seeds_probe" if is_probe else "evaluate_seeds",
             width=110,
             help="Each training is repeated with different seeds. An interval needs at least two; five are better.",
         )
-        preset = st.selectbox(
-            "Preset", list(SUPERVISED_PRESETS), format_func=SUPERVISED_PRESETS.title, key="evaluate_preset", width=200
-        )
-        epochs = st.number_input(
-            "Epochs",
-            1,
-            10_000,
-            supervised_preset(str(preset)).epochs,
-            key=f"evaluate_epochs_{preset}",
-            width=120,
-            help="Passes over the whole pool. Short presets make up to five times as many passes over small "
-            "coresets. The last epoch counts, not the best: choosing the best would need the test labels.",
-        )
+        preset, epochs = ("quick", None) if is_probe else schedule()
         truth = truths[0]
         if len(truths) > 1:
             truth = st.selectbox(
@@ -130,21 +131,41 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
     if not methods or not ratios:
         st.info("Choose at least one method and one pruning ratio.", icon=":material/checklist:")
         return None
-    own = int(epochs)
     try:
         return EvaluationSettings(
             methods=(*((FULL,) if whole else ()), *(name for name in choices_by_name if name in methods)),
             ratios=tuple(sorted(float(ratio) for ratio in ratios)),
             seeds=tuple(range(int(n_seeds))),
             preset=str(preset),
-            epochs=None if own == supervised_preset(str(preset)).epochs else own,
+            epochs=epochs,
             truth=str(truth),
             same_annotation_budget=study == SAME_BUDGET,
             study=study,
+            test=str(test),
         )
     except SemiPruneError as error:
         errors.show(error)
         return None
+
+
+def schedule() -> tuple[str, int | None]:
+    """How nets are trained: the preset, and the epochs where they differ from it."""
+    preset = str(
+        st.selectbox(
+            "Preset", list(SUPERVISED_PRESETS), format_func=SUPERVISED_PRESETS.title, key="evaluate_preset", width=200
+        )
+    )
+    epochs = st.number_input(
+        "Epochs",
+        1,
+        10_000,
+        supervised_preset(preset).epochs,
+        key=f"evaluate_epochs_{preset}",
+        width=120,
+        help="Passes over the whole pool. Short presets make up to five times as many passes over small "
+        "coresets. The last epoch counts, not the best: choosing the best would need the test labels.",
+    )
+    return preset, None if int(epochs) == supervised_preset(preset).epochs else int(epochs)
 
 
 def explain(choice: MethodChoice) -> None:
@@ -159,7 +180,7 @@ def start_panel(project: Project, settings: EvaluationSettings, data: Evaluation
     """What it stands on, how many trainings, how long; and the button."""
     with st.container(border=True):
         st.markdown("**What it will do**")
-        st.markdown(data_sentence(data))
+        st.markdown(data_sentence(data, settings.test))
         if settings.truth == "pseudo":
             st.warning(
                 "Networks are trained on pseudo-labels, so the numbers show how well a coreset teaches the "
@@ -173,10 +194,11 @@ def start_panel(project: Project, settings: EvaluationSettings, data: Evaluation
             st.info("One seed gives no interval: a lead may be chance.", icon=":material/looks_one:")
         n, minutes = len(planned(settings)), expected_minutes(project, settings, len(data.chosen_from))
         with st.container(horizontal=True, gap="medium"):
-            st.metric("Trainings", f"{n:,}")
-            st.metric("Epochs each", settings.supervised().epochs_at(ratio for _, ratio, _ in planned(settings)))
+            st.metric("Probes" if settings.test == PROBE else "Trainings", f"{n:,}")
+            if settings.test != PROBE:
+                st.metric("Epochs each", settings.supervised().epochs_at(ratio for _, ratio, _ in planned(settings)))
             st.metric("Takes about", duration(60 * minutes) if minutes is not None else "unknown")
-        st.caption(time_words(minutes))
+        st.caption(TIME_OF_PROBES if settings.test == PROBE else time_words(minutes))
         if minutes is not None and minutes > LONG_MINUTES:
             st.warning(
                 "This will take long. Fewer ratios, methods, seeds or epochs shorten it. Short trainings come "
@@ -184,7 +206,7 @@ def start_panel(project: Project, settings: EvaluationSettings, data: Evaluation
                 icon=":material/schedule:",
             )
         if st.button(
-            f"Start {count(n, 'training')}",
+            f"Start {count(n, 'probe' if settings.test == PROBE else 'training')}",
             type="primary",
             icon=":material/play_arrow:",
             key="evaluate_start",

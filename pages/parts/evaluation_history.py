@@ -76,6 +76,7 @@ def _row(evaluation: Evaluation) -> dict[str, str]:
         "Result": view.sentence(),
         "Methods": ", ".join(evaluation.titles.get(method, method) for method in evaluation.methods),
         "Ratios": ", ".join(percent(ratio) for ratio in evaluation.ratios),
+        "Test": evaluation.tested_by,
         "Seeds": str(len(evaluation.seeds)),
         "Labels": TRUTHS.get(str(evaluation.facts.get("truth")), "–"),
         "Trained": duration(60 * view.minutes),

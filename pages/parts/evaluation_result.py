@@ -12,10 +12,12 @@ from pages.parts.text import count, duration, literal
 from semiprune_core.evaluation.files import html_table, latex_table, summary_csv, table_caption, trials_csv
 from semiprune_core.evaluation.paper import PaperNumbers, paper_numbers
 from semiprune_core.evaluation.plot import CROWD, PlotStyle, svg_plot
-from semiprune_core.evaluation.runs import TESTS, TRUTHS, Evaluation
+from semiprune_core.evaluation.runs import TESTED_ON, TRUTHS, Evaluation
 from semiprune_core.evaluation.view import RANDOM, EvaluationView, percent
 from semiprune_core.project.workspace import Project
+from semiprune_core.trials import SCRATCH
 
+LAST = {True: "; the last epoch counts", False: ""}
 BANDS = {"sd": "standard deviation", "interval": "95% interval of the mean", "none": "none"}
 PLOTS = {"accuracy": "Accuracy", "difference": "Points above Random"}
 CONTENTS = {"accuracy": "Accuracy", "difference": "Points above Random", "minutes": "Minutes"}
@@ -42,14 +44,16 @@ def show(project: Project, evaluation: Evaluation, *, key: str) -> None:
         st.caption("No training has finished yet. Results appear here one by one.")
         return
     sentence(view, key=key)
-    paper = paper_numbers(
-        project,
-        evaluation.titles,
-        preset=evaluation.preset,
-        truth=evaluation.truth,
-        epochs=evaluation.epochs,
-        same_annotation_budget=evaluation.same_annotation_budget,
-    )
+    paper = None
+    if evaluation.test == SCRATCH:  # the paper trains nets
+        paper = paper_numbers(
+            project,
+            evaluation.titles,
+            preset=evaluation.preset,
+            truth=evaluation.truth,
+            epochs=evaluation.epochs,
+            same_annotation_budget=evaluation.same_annotation_budget,
+        )
     name = file_name(evaluation.id if evaluation.artifact is not None else "evaluation-partial", view)
     look = plot(view, name, key=key)
     table(view, paper, key=key)
@@ -171,13 +175,14 @@ def stands_on(project: Project, evaluation: Evaluation, view: EvaluationView) ->
     if facts:
         sentences.append(
             f"Trained with {TRUTHS.get(facts['truth'], facts['truth'])}, tested on {facts['n_test']:,} images "
-            f"({TESTS.get(facts['test'], facts['test'])}); the last epoch counts."
+            f"({TESTED_ON.get(facts['test'], facts['test'])}){LAST[evaluation.test == SCRATCH]}."
         )
-    schedule = f": {evaluation.schedule}" if evaluation.schedule else ""
-    sentences.append(
-        f"Preset {literal(evaluation.preset)}{schedule}. {count(view.n_trials, 'training')} in "
-        f"{duration(60 * view.minutes)}."
-    )
+    if evaluation.test == SCRATCH:
+        schedule = f": {evaluation.schedule}" if evaluation.schedule else ""
+        sentences.append(f"From scratch, preset {literal(evaluation.preset)}{schedule}.")
+    else:
+        sentences.append("Probe on features: a linear head on what a pretrained encoder sees, the same for every seed.")
+    sentences.append(f"{count(view.n_trials, 'training')} in {duration(60 * view.minutes)}.")
     costly = {name: value for name, value in evaluation.minutes_before(project).items() if value >= 0.05}
     if costly:
         names = ", ".join(f"{literal(view.title(name))} {value:.1f} min" for name, value in costly.items())
@@ -206,7 +211,7 @@ def downloads(
 ) -> None:
     beside = paper.by_cell if paper is not None and st.session_state.get(f"{key}_paper") else None
     files = {
-        "Trials CSV": (f"{name}-trials.csv", "text/csv", trials_csv(trials)),
+        "Trials CSV": (f"{name}-trials.csv", "text/csv", trials_csv(trials, view.tested_by)),
         "Means CSV": (f"{name}-means.csv", "text/csv", summary_csv(view)),
         "LaTeX": (f"{name}.tex", "text/x-tex", latex_table(view, paper=beside)),
         "SVG": (f"{name}.svg", "image/svg+xml", svg_plot(view, look)),

@@ -11,7 +11,7 @@ from semiprune_core.labeling.classes import PALETTE
 from semiprune_core.search import Curve
 
 
-def accuracy_over_values(curves: Sequence[Curve], *, knob: str) -> go.Figure:
+def accuracy_over_values(curves: Sequence[Curve], *, knob: str, tested_by: str) -> go.Figure:
     """Points are means over the seeds, bars their deviation; the band is Random's."""
     figure = go.Figure()
     left, right = _ends(curves)
@@ -47,7 +47,7 @@ def accuracy_over_values(curves: Sequence[Curve], *, knob: str) -> go.Figure:
     figure = calm(figure, height=360)
     figure.update_layout(showlegend=True, legend=LEGEND, uirevision="steady")
     figure.update_xaxes(title=knob)
-    figure.update_yaxes(tickformat=".0%", title="Accuracy on held-out pseudo-labels")
+    figure.update_yaxes(tickformat=".0%", title=f"Accuracy on held-out pseudo-labels ({tested_by.lower()})")
     return figure
 
 

@@ -19,10 +19,12 @@ from semiprune_core.results import ScoreRun
 from semiprune_core.results.score_source import ScoreSource, has_own_evidence
 from semiprune_core.results.search import BestValue, SearchRun, SearchSettings
 from semiprune_core.selection.defaults import PAPER_RATIOS
+from semiprune_core.trials import PROBE, SCRATCH, TESTS, usual_test
 
 EVERY = 1.5
 CHEAP, FULL = "Cheap", "Full"
 KNOBS = {"cutoff": "Cutoff", "c_d": "c_D"}
+MORE = {PROBE: "More seeds or a larger pool", SCRATCH: "More seeds, the full schedule or a larger pool"}
 VERDICTS = {
     "better": ":green[beats Random]",
     "unclear": ":gray[may be chance]",
@@ -38,7 +40,7 @@ def draw(project: Project, scores: ScoreRun) -> None:
     is_active = status is not None and not status.is_over
     with st.expander("Search for the best values", icon=":material/manage_search:", expanded=is_active):
         st.caption(
-            "Tries cutoffs, or values of T and c_D, on this pool: trains on coresets of 90% of the "
+            "Tries cutoffs, or values of T and c_D, on this pool: learns from coresets of 90% of the "
             "pseudo-labeled images, tests on the other 10%, and compares with Random. The best values become "
             "the defaults above. ELFS and other methods whose labels are clusters can be searched once they "
             "have been evaluated."
@@ -77,24 +79,40 @@ def _form(project: Project, scores: ScoreRun) -> None:
             key="search_ratios",
             width=420,
         )
+        usual = usual_test(project)
+        test = usual
+        if usual == PROBE:
+            test = st.segmented_control(
+                "Test",
+                list(TESTS),
+                format_func=TESTS.__getitem__,
+                default=usual,
+                required=True,
+                key="search_test",
+                help="A probe fits a linear head to the features of a coreset in a fraction of a second. From scratch, "
+                "a network is trained on its images.",
+            )
         seeds = st.number_input(
             "Seeds",
             1,
             20,
-            2,
-            key="search_seeds",
+            search.PROBE_SEEDS if test == PROBE else 2,
+            key="search_seeds" if test != PROBE else "search_seeds_probe",
             width=110,
-            help="Trainings per value. One alone cannot tell a lead from chance.",
+            help="Draws and trainings per value. One alone cannot tell a lead from chance.",
         )
-        on_cpu = project.artifact(scores.trajectory_ids[0]).manifest["device"] == "cpu"
-        length = st.segmented_control(
-            "Schedule",
-            [CHEAP, FULL],
-            default=CHEAP if on_cpu else FULL,
-            required=True,
-            key="search_length",
-            help="Cheap trains for half the epochs: enough to compare values, too few to reach their full accuracy.",
-        )
+        length = CHEAP
+        if test != PROBE:
+            on_cpu = project.artifact(scores.trajectory_ids[0]).manifest["device"] == "cpu"
+            length = st.segmented_control(
+                "Schedule",
+                [CHEAP, FULL],
+                default=CHEAP if on_cpu else FULL,
+                required=True,
+                key="search_length",
+                help="Cheap trains for half the epochs: enough to compare values, too few to reach their full "
+                "accuracy.",
+            )
         start = st.selectbox(
             "Start from",
             [None, *search.starts()],
@@ -112,6 +130,7 @@ def _form(project: Project, scores: ScoreRun) -> None:
             seeds=tuple(range(int(seeds))),
             cheap=length == CHEAP,
             start=start,
+            test=str(test),
         )
         plan = search.plan_search(project, settings, at_hand[method])
     except SemiPruneError as error:
@@ -177,7 +196,7 @@ def _picture(table: pd.DataFrame, settings: SearchSettings, *, key: str) -> None
         st.caption(f"T at ratio {search.EPOCHS_RATIO:g}: {epochs_text}.")
     curves = search.curves(table)
     if curves:
-        figure = search_charts.accuracy_over_values(curves, knob=KNOBS[settings.knob])
+        figure = search_charts.accuracy_over_values(curves, knob=KNOBS[settings.knob], tested_by=TESTS[settings.test])
         st.plotly_chart(figure, key=f"curves_{key}", config=QUIET)
         st.caption("Dashed: Random at the same ratio. The band is its standard deviation over seeds.")
     if len(table):
@@ -202,14 +221,13 @@ def _result(run: SearchRun) -> None:
     settings, facts = run.settings, run.artifact.facts
     st.markdown(f"**{METHODS.title(settings.method)}** :gray[{run.artifact.id}]")
     st.caption(
-        f"{count(facts['n_trials'], 'trial')} of {literal(settings.in_words)}, {facts['minutes']:.0f} min, "
+        f"{count(facts['n_trials'], 'trial')} of {literal(settings.in_words)}, {duration(60 * facts['minutes'])}, "
         f"compared on {count(facts['n_compared'], 'held-out pseudo-label')}."
     )
     if not any(best.verdict == "better" for best in run.best):
         st.info(
             "Nothing beats Random beyond chance at any of these ratios. The best values found are the defaults "
-            "all the same, but Random may do just as well. More seeds, the full schedule or a larger pool may "
-            "tell them apart.",
+            f"all the same, but Random may do just as well. {MORE[settings.test]} may tell them apart.",
             icon=":material/balance:",
         )
     for best in run.best:

@@ -13,7 +13,7 @@ from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, as
 from semiprune_core.commands.selecting import numbers, words
 from semiprune_core.coresets import RATIOS, SAME_BUDGET_RATIOS
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.evaluation import ORDERS, RANDOM, TRUTHS, EvaluationSettings, submit_evaluation
+from semiprune_core.evaluation import ORDERS, RANDOM, TRUTHS, EvaluationSettings, matching_test, submit_evaluation
 from semiprune_core.evaluation.files import TEXT_NOTE, text_table
 from semiprune_core.evaluation.runs import Evaluation
 from semiprune_core.evaluation.studies import (
@@ -35,7 +35,7 @@ from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.methods import METHODS
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Workspace
-from semiprune_core.trials import FULL
+from semiprune_core.trials import FULL, PROBE, TESTS
 
 SAME_BUDGET = "same-annotation-budget"
 STUDIES: dict[str, Axis] = {axis.kind.replace("_", "-"): axis for axis in AXES.values()}
@@ -67,6 +67,11 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         f"{_joined(SAME_BUDGET_RATIOS)} ({SAME_BUDGET})",
     )
     parser.add_argument("--seeds", type=int, default=3, metavar="K", help="runs per method and ratio (default: 3)")
+    parser.add_argument(
+        "--test",
+        choices=tuple(TESTS),
+        help="how coresets are tested: a linear probe on features, or a net from scratch (default: as the scores)",
+    )
     parser.add_argument("--preset", default="quick", help=f"{', '.join(SUPERVISED_PRESETS)} (default: quick)")
     parser.add_argument("--epochs", type=int, help="default: the preset's")
     parser.add_argument(
@@ -136,7 +141,7 @@ def _evaluate(args: argparse.Namespace, workspace: Workspace, console: Console) 
     if args.study in STUDIES:
         job = submit_study(project, _study_settings(args), device=args.device)
     else:
-        job = submit_evaluation(project, _settings(args), device=args.device)
+        job = submit_evaluation(project, _settings(args, args.test or matching_test(project)), device=args.device)
     if args.background:
         jobs.supervise(workspace)
         return Outcome({"job": job.id, "state": job.status().state}, f"Queued as {job.id}.")
@@ -156,6 +161,8 @@ def _check(args: argparse.Namespace) -> None:
     axis = STUDIES.get(args.study)
     if axis is not None and args.evidence:
         raise InvalidSettingError(f"A {axis.title.lower()} takes no settings of baselines. Leave out --evidence.")
+    if axis is not None and args.test == PROBE:
+        raise InvalidSettingError(f"A {axis.title.lower()} trains nets from scratch. Leave out --test.")
     if axis is not None and not args.full_data:
         raise InvalidSettingError(
             f"A {axis.title.lower()} always trains on the whole pool too. Leave out --no-full-data."
@@ -168,7 +175,7 @@ def _check(args: argparse.Namespace) -> None:
             raise InvalidSettingError(f"--{name.replace('_', '-')} only works with --study {studies}.")
 
 
-def _settings(args: argparse.Namespace) -> EvaluationSettings:
+def _settings(args: argparse.Namespace, test: str) -> EvaluationSettings:
     asked = args.methods if args.methods is not None else EvaluationSettings.methods
     same = args.study == SAME_BUDGET
     return EvaluationSettings(
@@ -184,6 +191,7 @@ def _settings(args: argparse.Namespace) -> EvaluationSettings:
         order=args.order or EvaluationSettings.order,
         same_annotation_budget=same,
         evidence=_evidence(args),
+        test=test,
     )
 
 

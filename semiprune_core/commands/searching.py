@@ -17,6 +17,7 @@ from semiprune_core.results.score_source import has_own_evidence
 from semiprune_core.results.search import SearchRun, searchable_methods, searched_knob, starts
 from semiprune_core.search import plan_search, search_settings, submit_search
 from semiprune_core.selection.defaults import PAPER_RATIOS
+from semiprune_core.trials import TESTED_BY, TESTS
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ratios", type=numbers, default=PAPER_RATIOS, metavar="R,R,...", help="default: 0.3,0.5,0.7,0.8,0.9"
     )
-    parser.add_argument("--seeds", type=int, default=2, metavar="K", help="runs per value (default: 2)")
+    parser.add_argument("--seeds", type=int, metavar="K", help="runs per value (default: 5 with probes, else 2)")
+    parser.add_argument(
+        "--test",
+        choices=tuple(TESTS),
+        help="what a trial is: a linear probe on features (default where there are any), or a net from scratch",
+    )
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--full", action="store_true", help="train for the full schedule (default on a GPU)")
     length.add_argument("--cheap", action="store_true", help="train for half the schedule (default on a CPU)")
@@ -42,7 +48,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _search(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     project = workspace.project(args.name)
-    if args.seeds < 1:
+    if args.seeds is not None and args.seeds < 1:
         raise InvalidSettingError(f"--seeds must be at least 1, got {args.seeds}.")
     if searched_knob(args.method) and has_own_evidence(args.method):  # a baseline's: computed now if it is missing
         own_evidence(project, CoresetRequest(method=args.method), console, device=args.device)
@@ -50,27 +56,32 @@ def _search(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         project,
         method=args.method,
         ratios=args.ratios,
-        seeds=tuple(range(args.seeds)),
+        test=args.test,
         cheap=False if args.full else True if args.cheap else None,
         preset=args.preset,
         start=args.start,
         device=args.device,
         training={} if args.epochs is None else {"epochs": args.epochs},
     )
+    if args.seeds is not None:
+        settings = settings.replace(seeds=tuple(range(args.seeds)))
     plan = plan_search(project, settings)
     job = submit_search(project, settings, device=args.device)
     summary = f"{plan.n_trials} trials, {settings.in_words}"
     if args.background:
         jobs.supervise(workspace)
-        value = {"job": job.id, "state": job.status().state, "n_trials": plan.n_trials, "cheap": settings.cheap}
+        value = {"job": job.id, "state": job.status().state, "n_trials": plan.n_trials, "test": settings.test}
+        value["cheap"] = settings.cheap
         return Outcome(value, f"Queued as {job.id}: {summary}.")
     console.say(f"{METHODS.title(settings.method)}: {summary}.")
     follow(job, console)
     run = SearchRun(project.artifact((job.result() or {})["artifact"]))
-    value = {"job": job.id, **(job.result() or {}), "n_trials": run.artifact.facts["n_trials"], "cheap": settings.cheap}
+    value = {"job": job.id, **(job.result() or {}), "n_trials": run.artifact.facts["n_trials"], "test": settings.test}
+    value["cheap"] = settings.cheap
     lines = [f"Ratio {best.pruning_ratio:g}: {best.sentence}" for best in run.best]
     lines.append(
-        f"{run.artifact.id}, compared on {run.artifact.facts['n_compared']:,} held-out pseudo-labels. "
+        f"{run.artifact.id}, compared on {run.artifact.facts['n_compared']:,} held-out pseudo-labels by "
+        f"{TESTED_BY[settings.test]}. "
         "These values are now the defaults of `semiprune select` and the Select page."
     )
     return Outcome(value, "\n".join(lines))

@@ -34,9 +34,9 @@ LATEX = {
 # --- CSV -----------------------------------------------------------------------------------------------------------
 
 
-def trials_csv(trials: pd.DataFrame) -> str:
-    """Every training as one row; texts that a spreadsheet would run get an apostrophe."""
-    return _csv(trials)
+def trials_csv(trials: pd.DataFrame, tested_by: str = "") -> str:
+    """Every training as one row, with the kind of test; texts that a spreadsheet would run get an apostrophe."""
+    return _csv(trials.assign(tested_by=tested_by) if tested_by else trials)
 
 
 def summary_csv(view: EvaluationView) -> str:
@@ -80,7 +80,7 @@ def text_table(view: EvaluationView) -> str:
     lines = [
         "  ".join([row[0].ljust(first), *(text.rjust(width) for text, width in zip(row[1:], others))]) for row in rows
     ]
-    return "\n".join(lines)
+    return "\n".join([*([f"Test: {view.tested_by.lower()}"] if view.tested_by else []), *lines])
 
 
 def _signed(cell: Cell) -> str:
@@ -142,7 +142,8 @@ def table_caption(view: EvaluationView, *, paper: bool = False) -> str:
     """What the numbers of the table are, as its caption."""
     counts = sorted({cell.n for cell in view.cells.values()})
     over = f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds" if counts else "no seeds"
-    words = f"Test accuracy in percent by {view.axis.lower()}"
+    kind = f" ({view.tested_by.lower()})" if view.tested_by else ""
+    words = f"Test accuracy{kind} in percent by {view.axis.lower()}"
     words += ", one seed." if counts == [1] else f", mean ± standard deviation over {over}."
     if view.full is not None:
         words += f" All images: {100 * view.full.mean:.1f}."

@@ -1,4 +1,4 @@
-"""The job kind ``evaluate``: methods x ratios x seeds, each trained from scratch and tested once."""
+"""The job kind ``evaluate``: methods x ratios x seeds, each learned from and tested once."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from semiprune_core import files, jobs
 from semiprune_core.baselines.evidence import EvidenceRequest, evidence_for, stored_evidence
 from semiprune_core.coresets import with_searched
+from semiprune_core.dynamics.frozen import labeled_test_features
 from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.errors import ConflictError, SemiPruneError
 from semiprune_core.evaluation.settings import (
@@ -43,7 +44,9 @@ from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.selection import Basis
 from semiprune_core.selection.options import take_evidence
 from semiprune_core.training import check_pool
-from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
+from semiprune_core.trials import BOOK, FULL, PROBE, Trial, TrialBook
+from semiprune_core.trials.kinds import TrialSettings, pinned_features, probe_on
+from semiprune_core.trials.probe import probe_rows
 from semiprune_core.trials.run import Workbench, by_mark
 
 SAME = "same.json"
@@ -79,8 +82,8 @@ def run(context: JobContext) -> dict[str, Any]:
 
 
 def _result(artifact: Artifact) -> dict[str, Any]:
-    told = ("truth", "test", "n_test", "n_trials")
-    return {"artifact": artifact.id, **{name: artifact.facts[name] for name in told}}
+    told = ("truth", "test", "tested_by", "n_test", "n_trials")
+    return {"artifact": artifact.id, **{name: artifact.facts.get(name) for name in told}}
 
 
 def _pinned_scores(context: JobContext) -> ScoreRun | None:
@@ -99,15 +102,9 @@ def _pinned_scores(context: JobContext) -> ScoreRun | None:
 def _workbench(
     context: JobContext, settings: EvaluationSettings, data: EvaluationData, pool: Pool, trials: list[Trial]
 ) -> Workbench:
-    images = pool.images()
-    if data.test == "split":
-        tests = labeled_tests(context.project.test_set(), data.class_names)
-        assert tests is not None  # the data was found by its test images
-        test_images, test_labels = tests
-    else:
-        held = np.flatnonzero(data.held_mask & (data.held_labels >= 0))
-        test_images, test_labels = images[held], data.held_labels[held]
-    training, n_left, device = settings.supervised(), len(data.chosen_from), str(choose_device(context.device))
+    held = np.flatnonzero(data.held_mask & (data.held_labels >= 0))
+    images, test_images, test_labels, training = _seen(context, settings, data, pool, held)
+    n_left, device = len(data.chosen_from), str(choose_device(context.device))
     tested = context.project.test_set().hash if data.test == "split" else digest(held)
     installed = versions()
     makers = [installed[name] for name in ("semiprune", "torch") if name in installed]
@@ -128,6 +125,27 @@ def _workbench(
         earlier=by_mark(result for job in _others(context) for _, result in TrialBook(job.work_folder / BOOK)),
         total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
     )
+
+
+def _seen(
+    context: JobContext, settings: EvaluationSettings, data: EvaluationData, pool: Pool, held: IntArray
+) -> tuple[np.ndarray, np.ndarray, IntArray, TrialSettings]:
+    """What trials see of the pool and of the test images, the latter's labels, and how a trial learns."""
+    tests, is_split = context.project.test_set(), data.test == "split"
+    if settings.test == PROBE:
+        features = pinned_features(context.project, context.pins)
+        probe, own = probe_on(features), labeled_test_features(tests, features, data.class_names)
+        beside = own[0] if own is not None else features.features()[:0]
+        rows, test_rows = probe_rows(features.features(), beside, probe.directions)
+        if own is not None and is_split:
+            return rows, test_rows, own[1], probe
+        return rows, rows[held], data.held_labels[held], probe
+    images = pool.images()
+    if not is_split:
+        return images, images[held], data.held_labels[held], settings.supervised()
+    labeled = labeled_tests(tests, data.class_names)
+    assert labeled is not None  # the data was found by its test images
+    return images, *labeled, settings.supervised()
 
 
 def _others(context: JobContext) -> list[jobs.Job]:

@@ -97,6 +97,10 @@ class PlotStyle:
     def axis(self) -> str:
         return "Test accuracy (%)" if self.content == "accuracy" else "Points above Random"
 
+    def axis_of(self, view: EvaluationView) -> str:
+        """The axis with the kind of test."""
+        return f"{self.axis}, {view.tested_by.lower()}" if view.tested_by else self.axis
+
     @property
     def has_whiskers(self) -> bool:
         """Whether all bands are bars at the points: intervals of differences overlap too much for areas."""
@@ -160,7 +164,7 @@ def svg_plot(view: EvaluationView, look: PlotStyle = ACCURACY, *, title: str = "
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - (value - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - TOP - BOTTOM)
 
-    parts = [_axis(view.axis, look.axis, ticks, ratios, x, y)]
+    parts = [_axis(view.axis, look.axis_of(view), ticks, ratios, x, y)]
     colours, symbols = colours_of(view), symbols_of(view)
     end = WIDTH - RIGHT
     across = None if level is None else RANDOM if look.content == "difference" else FULL

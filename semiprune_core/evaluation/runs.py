@@ -28,15 +28,17 @@ from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_prese
 from semiprune_core.methods import METHODS
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project
+from semiprune_core.records import coreset_size
 from semiprune_core.results import ScoreRun, made_from
-from semiprune_core.trials import FULL
+from semiprune_core.trials import FULL, PROBE, SCRATCH, TESTS
+from semiprune_core.trials.kinds import PROBE_SECONDS, PROBED_PER_SECOND
 
 TRUTHS = {
     "reference": "the reference labels that came with the images",
     "human": "human labels",
     "pseudo": "pseudo-labels",
 }
-TESTS = {"split": "the test images", "held out": "images held out of the pool"}
+TESTED_ON = {"split": "the test images", "held out": "images held out of the pool"}
 
 
 # --- before --------------------------------------------------------------------------------------------------------
@@ -95,9 +97,15 @@ def why_no_data(project: Project) -> str:
     return ""
 
 
-def data_sentence(data: EvaluationData) -> str:
+WHAT_IT_FITS = {
+    PROBE: "Fits a linear probe to the pretrained features of each coreset",
+    SCRATCH: "Trains a fresh network on each coreset",
+}
+
+
+def data_sentence(data: EvaluationData, test: str = SCRATCH) -> str:
     """What is trained with and tested on, plainly."""
-    words = f"Trains a fresh network on each coreset with {TRUTHS[data.truth]}"
+    words = f"{WHAT_IT_FITS[test]} with {TRUTHS[data.truth]}"
     if data.test == "split":
         return f"{words} and tests it on the {data.n_test:,} test images that came with the pool."
     return (
@@ -119,6 +127,9 @@ def expected_minutes(project: Project, settings: EvaluationSettings, n_images: i
 
     From what this preset took on this pool: in earlier evaluations, else in a dynamics run.
     """
+    if settings.test == PROBE:
+        sizes = [coreset_size(n_images, ratio) for _, ratio, _ in planned(settings)]
+        return (len(sizes) * PROBE_SECONDS + sum(sizes) / PROBED_PER_SECOND) / 60
     pace = seconds_per_image(project, settings.preset)
     if pace is None:
         return None
@@ -131,7 +142,7 @@ def seconds_per_image(project: Project, preset: str) -> float | None:
     """Seconds of training per image and epoch with ``preset``; None where it is not known."""
     paces: list[float] = []
     for evaluation in finished(project):
-        if evaluation.preset == preset and preset in SUPERVISED_PRESETS:
+        if evaluation.test == SCRATCH and evaluation.preset == preset and preset in SUPERVISED_PRESETS:
             trials = evaluation.trials()
             trained = trials[(trials["minutes"] > 0) & (trials["n_train"] > 0)]
             schedule = supervised_preset(preset, **({"epochs": evaluation.epochs} if evaluation.epochs else {}))
@@ -140,7 +151,8 @@ def seconds_per_image(project: Project, preset: str) -> float | None:
     if paces:
         return float(statistics.median(paces))
     for job in jobs.list_jobs(project, "dynamics"):
-        if job.settings.get("preset") == preset and job.status().state == jobs.DONE:
+        is_net = job.settings.get("start", SCRATCH) == SCRATCH and job.settings.get("preset") == preset
+        if is_net and job.status().state == jobs.DONE:
             epochs = supervised_preset(preset, **job.settings.get("training", {})).epochs
             seconds = training.trained_seconds(job)
             if seconds > 0:
@@ -175,6 +187,16 @@ class Evaluation:
         return tuple(self.asked.get("seeds", ()))
 
     @property
+    def test(self) -> str:
+        """The kind of test, as in ``trials.TESTS``."""
+        return str(self.asked.get("test", SCRATCH))
+
+    @property
+    def tested_by(self) -> str:
+        """The kind of test for people."""
+        return TESTS.get(self.test, self.test)
+
+    @property
     def preset(self) -> str:
         return str(self.asked.get("preset", ""))
 
@@ -186,7 +208,7 @@ class Evaluation:
     @property
     def schedule(self) -> str:
         """How long its trainings were, in words; empty for a preset that this version does not know."""
-        if self.preset not in SUPERVISED_PRESETS:
+        if self.preset not in SUPERVISED_PRESETS or self.test != SCRATCH:
             return ""
         training = supervised_preset(self.preset, **({"epochs": self.epochs} if self.epochs else {}))
         coresets = f"{training.epochs_at(self.ratios)} epochs for the coresets" if self.ratios else ""
@@ -226,6 +248,7 @@ class Evaluation:
         n_methods = len([method for method in self.methods if method != FULL])
         parts = ((n_methods, "method"), (len(self.ratios), "ratio"), (len(self.seeds), "seed"))
         words = ", ".join(f"{n} {word}" if n == 1 else f"{n} {word}s" for n, word in parts)
+        words += f", {self.tested_by.lower()}"
         words += ", same annotation budget" if self.same_annotation_budget else ""
         return f"{words}, stopped early" if self.facts.get("stopped") else words
 
@@ -253,6 +276,7 @@ class Evaluation:
             unranked=unranked(self.methods),
             methods=self.methods,
             ratios=self.ratios,
+            tested_by=self.tested_by,
         )
 
 

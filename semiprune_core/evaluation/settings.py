@@ -34,12 +34,14 @@ from semiprune_core.project.artifacts import Artifact, open_artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import BoolArray, IntArray, coreset_size
-from semiprune_core.results import PseudoRun, ScoreRun, check_same_pool, latest_pseudo, latest_scores
+from semiprune_core.results import PseudoRun, ScoreRun, TrajectoryRun, check_same_pool, latest_pseudo, latest_scores
+from semiprune_core.results.features import latest_features
 from semiprune_core.results.score_source import has_own_evidence
 from semiprune_core.selection import Basis
 from semiprune_core.settings import Settings
-from semiprune_core.training import keep_snapshot, read_snapshot, reference_on, snapshot_path
-from semiprune_core.trials import BOOK, FULL, Trial, TrialBook, hold_out
+from semiprune_core.training import FROZEN, keep_snapshot, read_snapshot, reference_on, snapshot_path
+from semiprune_core.trials import BOOK, FULL, PROBE, SCRATCH, TESTED_BY, Trial, TrialBook, hold_out, usual_test
+from semiprune_core.trials.kinds import FEATURES, check_test
 
 KIND, ARTIFACT = "evaluate", "evaluation"
 RANDOM = "random"
@@ -73,6 +75,7 @@ class EvaluationSettings(Settings):
     method its first seed before any its second. ``evidence`` are settings for what methods look at: by the method's
     name for one of them, by the setting's name for all. ``knobs`` are those of a ``CoresetRequest`` by method and
     ratio (``settable_knobs``, no options); when the evaluation is queued they are filled with what searches found.
+    ``test`` says how coresets are tested: by a probe on features, or by a net trained from scratch.
     """
 
     methods: tuple[str, ...] = ("semi_aum_cutoff", "semi_dual_beta", "random")
@@ -86,8 +89,10 @@ class EvaluationSettings(Settings):
     evidence: dict[str, Any] = field(default_factory=dict)
     study: str = ""
     knobs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    test: str = SCRATCH
 
     def check(self) -> None:
+        check_test(self.test)
         for method in self.methods:
             if method != FULL:
                 METHODS[method]  # raises, with the known names
@@ -253,6 +258,8 @@ def submit_evaluation(
     pseudo = project.latest("pseudo")
     if pseudo is not None:
         pins["pseudo"] = pseudo.hash
+    if settings.test == PROBE:
+        pins[FEATURES] = latest_features(project).artifact.hash
     if scores is not None:
         pins["scores"] = scores.artifact.hash
         settings = _with_searched(project, settings, scores)
@@ -266,6 +273,13 @@ def submit_evaluation(
         pins=pins,
         immediate=immediate,
     )
+
+
+def matching_test(project: Project) -> str:
+    """The test that suits the project's scores: a probe where they came from features, else a net from scratch."""
+    trajectory = project.latest("trajectory")
+    is_frozen = trajectory is not None and TrajectoryRun(trajectory).start == FROZEN
+    return PROBE if is_frozen and usual_test(project) == PROBE else SCRATCH
 
 
 def _checked_scores(project: Project, settings: EvaluationSettings, pool: Pool) -> ScoreRun | None:
@@ -414,7 +428,9 @@ def write_evaluation(
     project: Project, job: jobs.Job, *, facts: Mapping[str, Any], stopped: bool, device: str
 ) -> EvaluationRun:
     """Keep the trials of a job's book as an ``evaluation`` artifact."""
-    inputs = {role: value for role, value in job.pins.items() if role in ("pool", "labels", "pseudo", "scores")}
+    inputs = {
+        role: value for role, value in job.pins.items() if role in ("pool", "labels", "pseudo", "scores", FEATURES)
+    }
     table = partial_trials(job)
     with project.draft(ARTIFACT, settings=dict(job.settings), inputs=inputs) as draft:
         draft.device = device
@@ -452,7 +468,8 @@ def data_facts(settings: EvaluationSettings, data: EvaluationData, n_pool: int) 
         "class_names": list(data.class_names),
         "truth": data.truth,
         "test": data.test,
-        "test_words": test_words[data.test],
+        "test_words": f"{test_words[data.test]} Tested by {TESTED_BY[settings.test]}.",
+        "tested_by": settings.test,
         "n_pool": n_pool,
         "n_chosen_from": len(data.chosen_from),
         "n_test": data.n_test,

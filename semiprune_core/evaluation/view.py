@@ -133,6 +133,8 @@ class EvaluationView:
     """What the columns are; a study over something else than ratios says so here and in ``place``."""
     place: str = "At {} pruning"
     usual: float = USUAL_RATIO
+    tested_by: str = ""
+    """The kind of test for people; empty where it is not said."""
 
     def title(self, method: str) -> str:
         return self.titles.get(method, "Full data" if method == FULL else method)
@@ -322,6 +324,7 @@ def view_of(
     axis: str = "Pruning ratio",
     place: str = "At {} pruning",
     usual: float = USUAL_RATIO,
+    tested_by: str = "",
 ) -> EvaluationView:
     """Look at the trials of one evaluation, whatever part of them is there.
 
@@ -360,7 +363,16 @@ def view_of(
     met = table.loc[table["method"] != FULL, "pruning_ratio"]
     columns = sorted({round(float(ratio), 6) for ratio in [*ratios, *met]} - {0.0})
     return EvaluationView(
-        cells, full, tuple(order), tuple(columns), dict(titles or {}), frozenset(unranked), axis, place, usual
+        cells,
+        full,
+        tuple(order),
+        tuple(columns),
+        dict(titles or {}),
+        frozenset(unranked),
+        axis,
+        place,
+        usual,
+        tested_by,
     )
 
 
@@ -402,6 +414,7 @@ def summary(view: EvaluationView) -> pd.DataFrame:
                 "difference_half_interval_95": _number(cell.difference.half if cell.difference else None),
                 "n_common_seeds": cell.difference.n if cell.difference else 0,
                 "minutes_per_training": cell.minutes,
+                "tested_by": view.tested_by,
                 "mark": view.marks(cell.pruning_ratio).get(cell.method, "") if cell.method != FULL else "",
             }
             for cell in rows
@@ -424,6 +437,7 @@ SUMMARY = (
     "difference_half_interval_95",
     "n_common_seeds",
     "minutes_per_training",
+    "tested_by",
     "mark",
 )
 

@@ -14,8 +14,8 @@ from semiprune_core.coresets import nesting
 from semiprune_core.coresets.score_view import bin_values
 from semiprune_core.evaluation import EvaluationRun
 from semiprune_core.evaluation.plot import svg_plot
-from semiprune_core.evaluation.runs import unranked
-from semiprune_core.evaluation.view import RANKED_BY, Cell, EvaluationView, view_of
+from semiprune_core.evaluation.runs import Evaluation
+from semiprune_core.evaluation.view import RANKED_BY, Cell, EvaluationView
 from semiprune_core.exporting.content import Content, open_content
 from semiprune_core.labeling import has_store, open_store
 from semiprune_core.labeling.agreement import agreement
@@ -342,8 +342,7 @@ def _evaluated(project: Project) -> EvaluationView | None:
     artifact = project.latest("evaluation")
     if artifact is None:
         return None
-    titles = artifact.facts["methods"]
-    return view_of(EvaluationRun(artifact).trials(), titles=titles, unranked=unranked(list(titles)))
+    return Evaluation(artifact.settings, artifact=artifact).view()
 
 
 def _evaluated_before(project: Project, pool: Pool) -> list[str]:
@@ -366,7 +365,10 @@ def _evaluation(project: Project, pool: Pool) -> str:
         strong |= {(at, column) for column, r in enumerate(view.ratios, 1) if view.marks(r).get(method) == "best"}
     n_seeds = EvaluationRun(artifact).trials()["seed"].nunique()
     seeds = "one seed" if n_seeds == 1 else f"{n_seeds} seeds"
-    words = [f"Test accuracy, mean and standard deviation over {seeds}; the best at each ratio is bold."]
+    words = [
+        f"Test accuracy ({view.tested_by.lower()}), mean and standard deviation over {seeds}; "
+        "the best at each ratio is bold."
+    ]
     words += [RANKED_BY] if view.has_uneven_seeds else []
     if view.full is not None:
         words.append(f"All images: {_spread(view.full)}.")

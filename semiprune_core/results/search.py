@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from semiprune_core.checks import check_range
+from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
@@ -40,6 +40,8 @@ FEWEST_EPOCHS = 3
 CONFIDENCE = 0.95
 """Of the interval of a difference, all values of a ratio together."""
 PAPER = "paper:"
+PROBE, SCRATCH = TESTS = ("probe", "scratch")
+"""What a trial may be."""
 COLUMNS = ("method", "pruning_ratio", "seed", "knob", "value", "n_epochs", "n_train", "n_test", "n_correct", "accuracy")
 KNOB_WORDS = {"cutoff": "cutoff", "c_d": "c_D"}
 
@@ -67,7 +69,8 @@ def starts() -> list[str]:
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings(Settings):
     """What a search is given. ``training`` is what differs from the preset, ``scores`` the artifact it chooses by:
-    the project's scores, or the evidence of a baseline.
+    the project's scores, or the evidence of a baseline. ``test`` says what a trial is: a probe on features, which needs
+    no training, or a net trained from scratch.
 
     ``cheap`` trains for half of the epochs, which speaks a little for easy images; small coresets are trained longer.
     ``start`` such as ``paper:cifar10`` tries the paper's value of that data set and its neighbours alone.
@@ -83,8 +86,10 @@ class SearchSettings(Settings):
     validation: float = 0.1
     split_seed: int = 0
     scores: str = ""
+    test: str = SCRATCH
 
     def check(self) -> None:
+        check_choice("test", self.test, TESTS)
         if searched_knob(self.method) is None:
             if self.method not in METHODS:
                 METHODS[self.method]  # raises, with the known names
@@ -121,6 +126,8 @@ class SearchSettings(Settings):
     @property
     def in_words(self) -> str:
         """How trials are trained, for people."""
+        if self.test == PROBE:
+            return "a linear probe on pretrained features each"
         training = self.supervised()
         kind = "cheap search: half the usual schedule" if self.cheap else "full schedule"
         return f"{training.epochs_at(self.ratios)} epochs of {training.net} each ({kind})"

@@ -39,7 +39,7 @@ from semiprune_core.search.grid import (
     grid_of,
     make_grid,
 )
-from semiprune_core.search.submit import Plan, plan_search, search_settings, submit_search
+from semiprune_core.search.submit import PROBE_SEEDS, Plan, plan_search, search_settings, submit_search
 
 __all__ = [
     "KIND",
@@ -64,6 +64,7 @@ __all__ = [
     "EPOCHS_RATIO",
     "Grid",
     "PAPER_EPOCHS",
+    "PROBE_SEEDS",
     "Plan",
     "best_epochs",
     "curves",

@@ -1,4 +1,4 @@
-"""The job kind ``search``: train on coresets of 90% of the pseudo-labeled pool, compare on the other 10%."""
+"""The job kind ``search``: learn from coresets of 90% of the pseudo-labeled pool, compare on the other 10%."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from semiprune_core.records import Evidence, IntArray
 from semiprune_core.results import PseudoRun, made_from
 from semiprune_core.results.evidence import EvidenceRun, evidence_of
 from semiprune_core.results.score_source import ScoreSource, labels_behind, open_score_source, settings_of
-from semiprune_core.results.search import KIND, KNOB_WORDS, SearchSettings, best_values, write_search
+from semiprune_core.results.search import KIND, KNOB_WORDS, PROBE, SearchSettings, best_values, write_search
 from semiprune_core.scores import ScoreSettings
 from semiprune_core.search.curves import trial_table
 from semiprune_core.search.grid import Grid, best_epochs, grid_of
 from semiprune_core.selection.options import take_evidence
 from semiprune_core.training import check_pool
 from semiprune_core.trials import BOOK, Trial, TrialBook, hold_out
+from semiprune_core.trials.kinds import TrialSettings, pinned_features, probe_on
+from semiprune_core.trials.probe import probe_rows
 from semiprune_core.trials.run import Workbench
 
 
@@ -63,8 +65,9 @@ def run(context: JobContext) -> dict[str, Any]:
             n_epochs=n_epochs,
             n_compared=int(compared_mask.sum()),
             n_chosen_from=len(chosen_from),
-            epochs=settings.supervised().epochs,
-            cheap=settings.cheap,
+            test=settings.test,
+            epochs=None if settings.test == PROBE else settings.supervised().epochs,
+            cheap=settings.cheap and settings.test != PROBE,
             minutes=round(sum(result["seconds"] for _, result in book) / 60, 2),
         )
     return _result(open_artifact(draft.folder))
@@ -83,9 +86,14 @@ def _workbench(
     compared_mask: np.ndarray,
     book: TrialBook,
 ) -> Workbench:
-    images = pool.images()
+    training: TrialSettings
+    images, training = pool.images(), settings.supervised()
+    if settings.test == PROBE:
+        features = pinned_features(context.project, context.pins)
+        training = probe_on(features)
+        images, _ = probe_rows(features.features(), features.features()[:0], training.directions)
     labels, n_classes = labels_behind(context.project, source)
-    trials, training = grid.trials(), settings.supervised()
+    trials = grid.trials()
     n_left = int((~compared_mask).sum())
     return Workbench(
         images=images,

@@ -13,10 +13,14 @@ from semiprune_core.methods import METHODS
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import coreset_size
 from semiprune_core.results import ScoreRun, TrajectoryRun, check_same_pool, made_from
+from semiprune_core.results.features import latest_features
 from semiprune_core.results.score_source import ScoreSource, labels_behind, open_score_source, score_source_for
-from semiprune_core.results.search import KIND, SearchSettings
+from semiprune_core.results.search import KIND, PROBE, SearchSettings
 from semiprune_core.search.grid import grid_of
 from semiprune_core.training import SCRATCH
+from semiprune_core.trials.kinds import FEATURES, PROBE_SECONDS, PROBED_PER_SECOND, usual_test
+
+PROBE_SEEDS = 5
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,9 @@ def plan_search(project: Project, settings: SearchSettings, source: ScoreSource 
     n_images = int(source.artifact.facts["n_images"])
     trials = grid_of(settings, source).trials()
     n_chosen_from = n_images - max(1, round(settings.validation * n_images))
+    if settings.test == PROBE:
+        total = sum(coreset_size(n_chosen_from, trial.pruning_ratio) for trial in trials)
+        return Plan(len(trials), total, len(trials) * PROBE_SECONDS + total / PROBED_PER_SECOND)
     training = settings.supervised()
     total = sum(training.images_seen(n_chosen_from, trial.pruning_ratio) for trial in trials)
     speed = _known_speed(project)
@@ -64,11 +71,16 @@ def search_settings(
     cheap: bool | None = None,
     preset: str | None = None,
     device: str = "auto",
+    test: str | None = None,
     **values: Any,
 ) -> SearchSettings:
-    """Settings for what ``method`` chooses by. Without a preset it trains as the project's dynamics run did; cheap
-    unless on a GPU."""
+    """Settings for what ``method`` chooses by. A trial is a probe where the pool's features are there, with five seeds;
+    else, or if asked, a net that is trained without a preset as the project's dynamics run was; cheap unless on a GPU.
+    """
     source = source or score_source_for(project, method)
+    test = test or usual_test(project)
+    if test == PROBE:
+        values.setdefault("seeds", tuple(range(PROBE_SEEDS)))
     training: dict[str, Any] = {}
     if preset is None:
         preset, training = _as_scored(project, source)
@@ -76,7 +88,7 @@ def search_settings(
         cheap = machine.devices_for(device) == "cpu"
     training |= values.pop("training", {})
     return SearchSettings(
-        method=method, preset=preset, training=training, cheap=cheap, scores=source.artifact.id, **values
+        method=method, preset=preset, training=training, cheap=cheap, scores=source.artifact.id, test=test, **values
     )
 
 
@@ -113,6 +125,8 @@ def submit_search(
                 "Search at smaller ratios."
             )
     pins = {"scores": source.artifact.hash, "pool": pool.hash}
+    if settings.test == PROBE:
+        pins[FEATURES] = latest_features(project).artifact.hash
     if isinstance(source, ScoreRun):
         pins["pseudo"] = made_from(project, source.artifact, "pseudo").hash
     return jobs.submit(

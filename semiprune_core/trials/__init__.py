@@ -1,11 +1,19 @@
-"""Trials: train on one coreset, test once. What a trial is, the book of results, and the run itself (torch)."""
+"""Trials: learn from one coreset, test once. What a trial is, its kinds, the book of results, the run (torch)."""
 
+from semiprune_core.results.search import PROBE, SCRATCH
 from semiprune_core.trials.book import BOOK, FULL, Trial, TrialBook, hold_out
+from semiprune_core.trials.kinds import TESTED_BY, TESTS, ProbeSettings, usual_test
 
 __all__ = [
     "BOOK",
     "FULL",
+    "PROBE",
+    "ProbeSettings",
+    "SCRATCH",
+    "TESTED_BY",
+    "TESTS",
     "Trial",
     "TrialBook",
     "hold_out",
+    "usual_test",
 ]

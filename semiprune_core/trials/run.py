@@ -1,4 +1,4 @@
-"""One trial: train a net from scratch on a coreset and test it once, after the last epoch."""
+"""One trial: learn from a coreset and test once, at the end: a net trained on images, or a probe on their features."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.learning.supervised_run import train_supervised
 from semiprune_core.learning.trainer import digest
-from semiprune_core.progress import PartProgress, Progress
+from semiprune_core.progress import PartProgress, Progress, Stopped
 from semiprune_core.records import IntArray
 from semiprune_core.trials.book import Trial, TrialBook
+from semiprune_core.trials.kinds import ProbeSettings, TrialSettings
+from semiprune_core.trials.probe import fit_probe
 
 FEWEST_TRAINED = 2
 
@@ -72,9 +74,32 @@ def train_trial(
     return TrialResult(result.accuracy.right, result.accuracy.n, len(images), time.monotonic() - started)
 
 
+def probe_trial(
+    rows: np.ndarray,
+    labels: IntArray,
+    test_rows: np.ndarray,
+    test_labels: IntArray,
+    *,
+    n_classes: int,
+    settings: ProbeSettings,
+    progress: Progress,
+) -> TrialResult:
+    """Fit a probe to ``rows`` (n, d) with ``labels`` (n,) and test it on the others; the same numbers for any seed."""
+    if not len(test_rows):
+        raise InvalidDataError("There is no image to test on. Import a test split, or hold some images out.")
+    if progress.should_stop():
+        raise Stopped
+    started = time.monotonic()
+    head = fit_probe(rows, labels, n_classes, penalty=settings.penalty)
+    right = int((head.logits(test_rows).argmax(1) == test_labels).sum())
+    return TrialResult(right, len(test_labels), len(rows), time.monotonic() - started)
+
+
 @dataclass
 class Workbench:
     """What all trials of a job share: the images (N, ...) with their labels, the test, the training, the book.
+
+    For probes the images are rows of features (N, d).
 
     ``total`` is the number of images that all planned trials train on, every epoch counted: the job's progress is
     measured in these, as a trial on a tenth of the pool takes a tenth of the time. ``earlier`` are results of the same
@@ -86,7 +111,7 @@ class Workbench:
     test_images: np.ndarray
     test_labels: IntArray
     n_classes: int
-    training: SupervisedSettings
+    training: TrialSettings
     book: TrialBook
     progress: Progress
     device: str
@@ -121,7 +146,7 @@ class Workbench:
         return result
 
     def _result(
-        self, trial: Trial, idx: IntArray, training: SupervisedSettings, note: str, facts: Mapping[str, Any]
+        self, trial: Trial, idx: IntArray, training: TrialSettings, note: str, facts: Mapping[str, Any]
     ) -> dict[str, Any]:
         mark = _mark(idx, trial.seed, training)
         if mark in self._marks:
@@ -136,17 +161,7 @@ class Workbench:
                 f"Pruning ratio {trial.pruning_ratio:g} leaves {len(idx)} of {len(self.images)} images to train on. "
                 "Choose a smaller one."
             )
-        trained = train_trial(
-            self.images if len(idx) == len(self.images) else self.images[idx],
-            self.labels[idx],
-            self.test_images,
-            self.test_labels,
-            n_classes=self.n_classes,
-            settings=training,
-            seed=trial.seed,
-            progress=PartProgress(self.progress, self.done, len(idx) * training.epochs, self.total, facts),
-            device=self.device,
-        )
+        trained = self._trained(trial, idx, training, facts)
         result = {
             "n_train": trained.n_train,
             "n_test": trained.n_test,
@@ -157,6 +172,21 @@ class Workbench:
         }
         self._marks[mark] = result
         return result
+
+    def _trained(self, trial: Trial, idx: IntArray, training: TrialSettings, facts: Mapping[str, Any]) -> TrialResult:
+        images = self.images if len(idx) == len(self.images) else self.images[idx]
+        data = (images, self.labels[idx], self.test_images, self.test_labels)
+        progress = PartProgress(self.progress, self.done, len(idx) * training.epochs, self.total, facts)
+        if isinstance(training, ProbeSettings):
+            return probe_trial(*data, n_classes=self.n_classes, settings=training, progress=progress)
+        return train_trial(
+            *data,
+            n_classes=self.n_classes,
+            settings=training,
+            seed=trial.seed,
+            progress=progress,
+            device=self.device,
+        )
 
 
 def by_mark(results: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -173,7 +203,8 @@ def by_mark(results: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]
     return trained
 
 
-def _mark(idx: IntArray, seed: int, training: SupervisedSettings) -> str:
-    """Which training this is: which images, which seed, which settings."""
+def _mark(idx: IntArray, seed: int, training: TrialSettings) -> str:
+    """Which training this is: which images, which seed (probes have none), which settings."""
     images = digest(idx.astype(np.int64))
-    return files.sha256_json({"images": images, "seed": seed, "training": training.to_json()})
+    drawn = None if isinstance(training, ProbeSettings) else seed
+    return files.sha256_json({"images": images, "seed": drawn, "training": training.to_json()})

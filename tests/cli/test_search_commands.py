@@ -118,8 +118,9 @@ def test_evaluate_ends_in_the_sentence_and_numbers_of_the_page(run, scored):
 @pytest.mark.usefixtures("jobs_run_here")
 def test_evaluate_says_the_sentence_first_and_then_a_table(scored, capsys):
     assert cli.main(["evaluate", scored.name, *EVALUATE, "--seeds", "1"]) == 0
-    sentence, _, head, full, chance, mine, *rest = capsys.readouterr().out.splitlines()
+    sentence, _, kind, head, full, chance, mine, *rest = capsys.readouterr().out.splitlines()
     assert sentence == evaluation_runs.finished(scored)[0].view().sentence() and "from one seed" in sentence
+    assert kind == "Test: from scratch"
     assert head.split() == ["Method", "Pruning", "ratio", "Mean", "SD", "Vs", "Random", "Minutes"]
     assert full.startswith("Full data") and chance.startswith("Random") and mine.startswith("Semi-AUM+Cutoff")
     assert "50%" in mine and len({len(line) for line in (head, full, chance, mine)}) == 1

@@ -23,7 +23,10 @@ from semiprune_core.evaluation import (
     submit_evaluation,
 )
 from semiprune_core.evaluation import job as evaluate_job
+from semiprune_core.evaluation.files import table_caption, trials_csv
+from semiprune_core.evaluation.plot import svg_plot
 from semiprune_core.evaluation.runs import delete_result, finished
+from semiprune_core.evaluation.view import summary
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
 from semiprune_core.labeling import open_store
@@ -35,6 +38,7 @@ from semiprune_core.results import latest_scores
 from semiprune_core.selection import Basis, default_knobs, defaults
 from semiprune_core.trials import run as trial_run
 from tests.search.test_search import GOOD, keep, of_elfs, table
+from tests.support.features import add_features
 from tests.support.pseudo_runs import label_share
 from tests.support.scored_projects import add_pseudo, make_pool, make_scored
 from tests.support.training_projects import label
@@ -522,3 +526,27 @@ def test_an_evaluation_says_how_long_it_trained_and_what_came_before(project, qu
     assert (
         before["semi_aum_cutoff"] == pytest.approx(1.5, abs=0.1) and before["random"] < 0.1
     )  # pseudo-labels took 90 s
+
+
+@pytest.mark.parametrize("n_test, test", [(24, "split"), (0, "held out")])
+def test_a_probe_tests_coresets_without_training_a_net(workspace, tmp_path, monkeypatch, n_test, test):
+    project = make_scored(workspace, tmp_path, n_test=n_test)
+    features = add_features(project)
+    monkeypatch.setattr(trial_run, "train_trial", lambda *_, **__: pytest.fail("a net was trained"))
+    settings = EvaluationSettings(methods=("full", "random", "semi_aum_cutoff"), ratios=(0.5,), test="probe")
+    job = submit_evaluation(project, settings, device="cpu", immediate=True)
+    assert job.status().state == jobs.DONE, job.log_tail()
+    (evaluation,) = finished(project)
+    facts = evaluation.artifact.facts
+    assert facts["tested_by"] == "probe" and facts["test"] == test and "linear probe" in facts["test_words"]
+    assert evaluation.artifact.inputs["features"] == features.artifact.hash
+    view = evaluation.view()
+    assert view.tested_by == "Probe on features" and view.full.mean > 0.8
+    assert set(summary(view)["tested_by"]) == {"Probe on features"} and "probe on features" in table_caption(view)
+    assert "probe on features" in svg_plot(view) and trials_csv(evaluation.trials(), view.tested_by).count("Probe") == 9
+
+
+def test_probes_without_features_are_refused_in_a_sentence(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    with pytest.raises(MissingStepError, match="semiprune embed"):
+        submit_evaluation(project, EvaluationSettings(test="probe", ratios=(0.5,)))

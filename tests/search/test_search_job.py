@@ -14,8 +14,9 @@ from semiprune_core.project.artifacts import differences
 from semiprune_core.results import latest_scores
 from semiprune_core.results.search import SearchRun
 from semiprune_core.search import job as search_job
-from semiprune_core.search import partial_search, submit_search
+from semiprune_core.search import partial_search, search_settings, submit_search
 from semiprune_core.trials import run as trial_run
+from tests.support.features import add_features
 from tests.support.scored_projects import add_clusters, make_scored
 
 SHORT = {"device": "cpu", "ratios": (0.5, 0.8), "training": {"epochs": 3, "batch_size": 16, "precision": "fp32"}}
@@ -150,3 +151,27 @@ def test_a_real_search_in_this_process(project):
     again = done(submit_search(project, immediate=True, **{**SHORT, "ratios": (0.3,), "seeds": (0,)}))
     assert run.artifact.hash == again.artifact.hash and len(run.trials()) == 5
     assert run.best[0].verdict == "unknown"
+
+
+def test_a_search_by_probes_trains_nothing_and_says_so(workspace, tmp_path, monkeypatch):
+    project = make_scored(workspace, tmp_path)
+    features = add_features(project)
+    monkeypatch.setattr(trial_run, "train_trial", lambda *_, **__: pytest.fail("a net was trained"))
+    settings = search_settings(project, ratios=(0.3, 0.5), device="cpu")
+    assert settings.test == "probe" and settings.seeds == (0, 1, 2, 3, 4)
+    job = submit_search(project, settings, device="cpu", immediate=True)
+    assert job.status().state == jobs.DONE, job.log_tail()
+    run = SearchRun(project.artifact(job.result()["artifact"]))
+    assert run.settings.in_words == "a linear probe on pretrained features each"
+    assert run.artifact.facts["test"] == "probe" and job.pins["features"] == features.artifact.hash
+    assert {best.pruning_ratio for best in run.best} == {0.3, 0.5} and all(best.mean > 0.5 for best in run.best)
+    trials = run.trials()
+    again = submit_search(project, settings, device="cpu", immediate=True)
+    assert trials.equals(SearchRun(project.artifact(again.result()["artifact"])).trials())
+
+
+def test_a_net_can_be_asked_for_where_there_are_features(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    add_features(project)
+    settings = search_settings(project, test="scratch", ratios=(0.5,))
+    assert settings.test == "scratch" and settings.seeds == (0, 1) and "epochs of compact" in settings.in_words
