@@ -74,6 +74,7 @@ def where_to_start() -> str:
             "Pretrained features first; from scratch too where there is time, or where features do badly. Held-out "
             "labels decide, and the result says how surely.",
             "A pretrained encoder sees every original once; seconds instead of minutes. Usually best on photographs.",
+            "The encoder's own weights learn on, by small steps. Slow on a CPU: the pre-flight says how slow.",
             "A net learns from this pool alone, as in the paper. Usually best where images are unlike photographs: "
             "signs, scans, tiny or drawn pictures.",
         ],
@@ -178,7 +179,29 @@ def _measured(data: TrainingData, chosen: TrainSettings) -> str:
     return f"{count(held, 'label')} are held out to measure the result."
 
 
-def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None, str, int]:
+def finetuned(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None, str, int]:
+    """The choices of a net that begins with an encoder's weights."""
+    encoder = st.text_input(
+        "Encoder",
+        PACKAGED_ENCODER,
+        key="train_finetuned_encoder",
+        help="The packaged encoder, or one of torchvision or timm, such as torchvision:resnet18.",
+    )
+    settings, device, nproc = choices(here, below, presets=("finetune",), recommended="finetune")
+    if settings is None:
+        return None, device, nproc
+    return settings.replace(start=training.FINETUNED, encoder=encoder.strip()), device, nproc
+
+
+def from_scratch(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None, str, int]:
+    """The choices of a net that learns from this pool alone."""
+    presets = tuple(name for name in SSL_PRESETS if name != "finetune")
+    return choices(here, below, presets=presets, recommended=here.recommended_preset)
+
+
+def choices(
+    here: Machine, below: DeltaGenerator, *, presets: tuple[str, ...], recommended: str
+) -> tuple[TrainSettings | None, str, int]:
     """(settings or None where they are not legal, device, number of processes); the finer ones go ``below``."""
     names = list(ALGORITHMS)
     algorithm = st.radio(
@@ -189,15 +212,12 @@ def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None,
         captions=[str(ALGORITHMS.facts(name).get("about", "")) for name in names],
         key="train_algorithm",
     )
-    presets = list(SSL_PRESETS)
     preset = st.selectbox(
         "Preset",
         presets,
-        index=presets.index(here.recommended_preset),
-        format_func=lambda name: (
-            SSL_PRESETS.title(name) + (" (recommended)" if name == here.recommended_preset else "")
-        ),
-        key="train_preset",
+        index=presets.index(recommended),
+        format_func=lambda name: SSL_PRESETS.title(name) + (" (recommended)" if name == recommended else ""),
+        key=f"train_preset_{recommended}",
     )
     st.caption(str(SSL_PRESETS.facts(preset).get("about", "")))
     usual = ssl_preset(preset, algorithm)
@@ -240,7 +260,12 @@ def choices(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | None,
         return None, str(device), int(nproc)
 
 
-FORMS = {training.AUTO: auto, training.FROZEN: on_features, training.SCRATCH: choices}
+FORMS = {
+    training.AUTO: auto,
+    training.FROZEN: on_features,
+    training.FINETUNED: finetuned,
+    training.SCRATCH: from_scratch,
+}
 
 
 def advanced(usual: SSLSettings, algorithm: str, preset: str, here: Machine) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -9,7 +9,7 @@ from semiprune_core import training
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, assignments
 from semiprune_core.errors import JobError
 from semiprune_core.jobs import DONE, RESUMABLE, RUNNING, STOPPED, Job, JobStatus, commands, supervise, wait
-from semiprune_core.learning.presets import SSL_PRESETS, ssl_preset
+from semiprune_core.learning.presets import SSL_PRESETS, preset_for, ssl_preset
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.progress import Stopped
@@ -24,8 +24,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--start",
         default=training.AUTO,
         choices=tuple(training.STARTS),
-        help="where learning begins: on pretrained features, in seconds; from scratch; or the better of both, compared "
-        "on held-out labels (default: auto)",
+        help="where learning begins: on pretrained features, in seconds; with a pretrained net's weights; from "
+        "scratch; or on features and, where it pays, from scratch, the better by held-out labels (default: auto)",
     )
     parser.add_argument(
         "--budget",
@@ -34,9 +34,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"what --start auto may take in all before only poor features make it go on (default: {BUDGET:.0f})",
     )
-    parser.add_argument("--encoder", default=PACKAGED_ENCODER, help="whose features, with --start auto or frozen")
+    parser.add_argument(
+        "--encoder", default=PACKAGED_ENCODER, help="whose features or weights; not with --start scratch"
+    )
     parser.add_argument("--algorithm", default="fixmatch", help=f"{ALGORITHMS.listed()} (default: fixmatch)")
-    parser.add_argument("--preset", default="quick", help=f"{', '.join(SSL_PRESETS)} (default: quick)")
+    presets = f"{', '.join(SSL_PRESETS)} (default: quick; finetune with --start finetuned)"
+    parser.add_argument("--preset", help=presets)
     parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda:0, mps (default: auto)")
     parser.add_argument("--nproc", type=int, default=1, help="processes that share every batch (default: 1)")
@@ -58,7 +61,8 @@ def settings_from(args: argparse.Namespace) -> TrainSettings:
         frozen = assignments("--set", args.set, "n_neighbours=20")
         return TrainSettings(start=args.start, frozen=frozen, encoder=args.encoder, seed=args.seed)
     algorithm = ALGORITHMS[args.algorithm]  # a misspelt one gets a suggestion
-    ssl = ssl_preset(args.preset, args.algorithm)
+    preset = args.preset or preset_for(args.start)
+    ssl = ssl_preset(preset, args.algorithm)
     own = algorithm.from_json(ssl.options).to_json()
     changes: dict[str, Any] = {}
     options = dict(ssl.options)
@@ -71,7 +75,7 @@ def settings_from(args: argparse.Namespace) -> TrainSettings:
             changes[key] = value
     return TrainSettings(
         ssl=ssl.replace(**{**changes, "options": {**options, **changes.get("options", {})}}).to_json(),
-        preset=args.preset,
+        preset=preset,
         seed=args.seed,
         start=args.start,
         encoder=args.encoder,

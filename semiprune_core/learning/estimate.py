@@ -14,6 +14,7 @@ import torch
 from semiprune_core.learning import ssl_run, supervised_run
 from semiprune_core.learning.distributed import World
 from semiprune_core.learning.images import Images
+from semiprune_core.learning.pretrained import Pretrained
 from semiprune_core.learning.settings import SSLSettings, SupervisedSettings
 from semiprune_core.progress import Collected, Progress, Stopped
 from semiprune_core.records import IntArray
@@ -44,6 +45,7 @@ def estimate_ssl(
     device: torch.device | str = "cpu",
     timed_steps: int = 5,
     progress: Progress | None = None,
+    pretrained: Pretrained | None = None,
 ) -> Estimate:
     """Time steps of a semi-supervised run (past its warm-up, where steps are dearest). Nothing is written.
 
@@ -63,6 +65,7 @@ def estimate_ssl(
         folder=None,
         reference=None,
         world=World(),
+        pretrained=pretrained,
     )
     n_steps = n_rounds * settings.n_steps
     return _estimate(run.one_step, run.images_in(0), n_steps, run.images.device, timed_steps, progress or Collected())

@@ -1,5 +1,7 @@
 """Settings by name: ``quick`` for a CPU and minutes, ``standard`` for one GPU, ``paper:...`` as the paper has them.
 
+``finetune`` is for nets that begin with the weights of a pretrained encoder.
+
 The paper's values are its appendix tables "Training hyperparameters for pseudo-label generation" and "Training
 hyperparameters used for coreset selection"; what these leave open follows the USB code that the paper used: SGD with
 Nesterov momentum 0.9, lr 0.03, weight decay 5e-4 (1e-3 for CIFAR-100), EMA 0.999, threshold 0.95, three RandAugment
@@ -47,6 +49,16 @@ QUICK = {
 }
 """For short runs: milder strong views, a shorter average, twice the learning rate, a warm-up on labels alone, and class
 shares aligned with those of the (random) labeled subset."""
+FINETUNE = {
+    **QUICK,
+    "epochs": 10,
+    "steps_per_epoch": 30,
+    "batch_size": 32,
+    "lr": 0.003,
+    "warm_up": 0.0,
+    "checkpoint_every": 30,
+}
+"""For nets that begin with an encoder's weights and a fitted head: few and small steps, and no warm-up."""
 QUICK_OPTIONS: dict[str, dict[str, Any]] = {
     "fixmatch": {"threshold": 0.8},
     "flexmatch": {"threshold": 0.8},
@@ -73,6 +85,11 @@ SSL_PRESETS.register("quick", title="Quick", about="Minutes on a CPU; tuned for 
 SSL_PRESETS.register("standard", title="Standard", about="An hour or two on one GPU; the paper's recipe, shorter.")(
     {"net": "wrn_28_2", "epochs": 30, "batch_size": 64, "unlabeled_ratio": 7, "n_ops": 3}
 )
+SSL_PRESETS.register(
+    "finetune",
+    title="Fine-tune",
+    about="For a net that begins with an encoder's weights: many minutes on a CPU, few on a GPU.",
+)(FINETUNE)
 SUPERVISED_PRESETS.register("quick", title="Quick", about="Minutes on a CPU.")(SupervisedSettings(stretch=STRETCH))
 SUPERVISED_PRESETS.register(
     "brief", title="Brief", about="The fastest on a CPU, for comparing coresets of small images."
@@ -105,10 +122,15 @@ for _name, (_net, _epochs, _batch, _decay) in PAPER_SUPERVISED.items():
     )
 
 
+def preset_for(start: str) -> str:
+    """The preset that belongs to a start where none is named."""
+    return "finetune" if start == "finetuned" else "quick"
+
+
 def ssl_preset(name: str, algorithm: str = "fixmatch", **changes: Any) -> SSLSettings:
     """The SSL preset ``name`` for ``algorithm``, with single settings changed."""
     values = {**SSL_PRESETS[name], "algorithm": algorithm}
-    if name == "quick":
+    if name in ("quick", "finetune"):
         values["options"] = dict(QUICK_OPTIONS.get(algorithm, {}))
     return SSLSettings.from_json({**values, **changes})
 

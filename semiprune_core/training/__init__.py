@@ -3,7 +3,7 @@
 Nothing here loads torch but the job itself, in a process of its own.
 """
 
-from semiprune_core.results.pseudo import FROZEN, SCRATCH
+from semiprune_core.results.pseudo import FINETUNED, FROZEN, SCRATCH
 from semiprune_core.training.curves import CHECKED, DRAWN, Curves, Drawn, curves, run_curves
 from semiprune_core.training.data import (
     HASHED_BYTES,
@@ -49,6 +49,7 @@ __all__ = [
     "ARTIFACT",
     "AUTO",
     "BUDGET",
+    "FINETUNED",
     "FROZEN",
     "SCRATCH",
     "STARTS",

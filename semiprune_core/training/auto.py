@@ -158,18 +158,16 @@ def _estimated(task: Task) -> float:
     job = preflight.find_trial(task.context.project, key)
     trial = preflight.trial_of(job) if job is not None else None
     if trial is None:
-        labels, n_classes = task.labels.learned, len(task.class_names)
         quiet = Told(task.context, {"stage": "pre-flight"})
-        place = device.split(",")[0]
-        trial = time_steps(task.pool, labels, n_classes, settings.training, device=place, progress=quiet)
+        trial = time_steps(task.starting(SCRATCH), device=device.split(",")[0], progress=quiet)
     data = training_data(task.context.project, task.pool, task.snapshot)
     return estimate(trial, settings.training, data, nproc=nproc).seconds
 
 
 def _from_scratch(task: Task, facts: Mapping[str, Any]) -> Answers | None:
-    from semiprune_core.training.from_scratch import learn_from_scratch
+    from semiprune_core.training.net import learn_net
 
-    return learn_from_scratch(task.starting(SCRATCH), Told(task.context, {"start": SCRATCH, **facts}))
+    return learn_net(task.starting(SCRATCH), Told(task.context, {"start": SCRATCH, **facts}))
 
 
 def _so_far(first: Answers | None, plan: Plan) -> dict[str, Any]:

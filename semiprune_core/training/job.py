@@ -52,9 +52,9 @@ def _learn(task: Task) -> Answers | None:
         from semiprune_core.training.frozen import learn_on_features
 
         return learn_on_features(task.context, task.settings, len(task.class_names), task.labels)
-    from semiprune_core.training.from_scratch import learn_from_scratch
+    from semiprune_core.training.net import learn_net
 
-    return learn_from_scratch(task)
+    return learn_net(task)
 
 
 def _publish(task: Task, answers: Answers) -> None:

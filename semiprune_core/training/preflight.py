@@ -42,7 +42,8 @@ def trial_key(settings: TrainSettings, device: str, pool_hash: str, n_classes: i
     """One name for all runs whose steps cost the same."""
     values = settings.training.to_json()
     costly = {name: values[name] for name in COSTLY if name in values}
-    return files.sha256_json({**costly, "device": device, "pool": pool_hash, "classes": n_classes})
+    start = {"encoder": settings.encoder} if settings.is_finetuned else {}
+    return files.sha256_json({**costly, **start, "device": device, "pool": pool_hash, "classes": n_classes})
 
 
 def find_trial(project: Project, key: str) -> Job | None:
@@ -88,12 +89,4 @@ def _clear_away(project: Project) -> None:
 def run(context: JobContext) -> dict[str, Any]:
     """Train for a few steps as the run would."""
     task = Task.of(context)
-    trial = time_steps(
-        task.pool,
-        task.labels.learned,
-        len(task.class_names),
-        task.settings.training,
-        device=context.device,
-        progress=context,
-    )
-    return asdict(trial)
+    return asdict(time_steps(task, device=context.device, progress=context))

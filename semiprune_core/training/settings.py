@@ -12,7 +12,7 @@ from semiprune_core.learning.frozen.settings import HEADS, FrozenSettings
 from semiprune_core.learning.presets import SSL_PRESETS
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.learning.ssl import ALGORITHMS
-from semiprune_core.results.pseudo import FROZEN, SCRATCH
+from semiprune_core.results.pseudo import FINETUNED, FROZEN, SCRATCH
 from semiprune_core.settings import Settings
 
 KIND = "ssl"
@@ -24,6 +24,7 @@ AUTO = "auto"
 STARTS = {
     AUTO: "Auto",
     FROZEN: "Pretrained features",
+    FINETUNED: "Fine-tuned",
     SCRATCH: "From scratch",
 }
 """Where learning begins, and its name for people."""
@@ -37,7 +38,8 @@ class TrainSettings(Settings):
     """What a job of the kind ``ssl`` is given.
 
     From scratch, ``ssl`` are the values of :class:`SSLSettings`. On pretrained features, ``frozen`` are those of
-    :class:`FrozenSettings`, and ``encoder`` is whose features. Auto has both, and ``budget`` seconds for all it tries.
+    :class:`FrozenSettings`, and ``encoder`` is whose features; fine-tuned, it is whose weights the net begins with.
+    Auto has both kinds of values, and ``budget`` seconds for all it tries.
     """
 
     ssl: dict[str, Any] = field(default_factory=dict)
@@ -68,6 +70,10 @@ class TrainSettings(Settings):
         return self.start == FROZEN
 
     @property
+    def is_finetuned(self) -> bool:
+        return self.start == FINETUNED
+
+    @property
     def is_auto(self) -> bool:
         return self.start == AUTO
 
@@ -79,6 +85,9 @@ class TrainSettings(Settings):
         if self.is_auto:
             features = {"encoder": self.encoder, "frozen": self.head.to_json()}
             return {"start": self.start, "budget": self.budget, **features, **net}
+        if self.is_finetuned:
+            del net["net"]  # the encoder is the net
+            return {"start": self.start, "encoder": self.encoder, **net}
         return net
 
     @classmethod
@@ -88,8 +97,10 @@ class TrainSettings(Settings):
         if start == FROZEN:
             return cls(start=start, frozen=_known(FrozenSettings, values), encoder=values["encoder"], seed=seed)
         ssl = _known(SSLSettings, values)
-        if start != AUTO:
+        if start == SCRATCH:
             return cls(start=start, ssl=ssl, preset=values["preset"], seed=seed)
+        if start == FINETUNED:
+            return cls(start=start, ssl=ssl, preset=values["preset"], seed=seed, encoder=values["encoder"])
         return cls(
             start=start,
             ssl=ssl,
@@ -124,5 +135,7 @@ def title_of(settings: TrainSettings, taken: str | None = None) -> str:
         return f"{chosen}, seed {settings.seed}"
     if settings.is_frozen:
         return f"{HEADS[settings.head.head]} on {settings.encoder} features, seed {settings.seed}"
+    if settings.is_finetuned:
+        return f"{ALGORITHMS.title(settings.training.algorithm)}, {settings.encoder} fine-tuned, seed {settings.seed}"
     preset = SSL_PRESETS.title(settings.preset) if settings.preset in SSL_PRESETS else settings.preset
     return f"{ALGORITHMS.title(settings.training.algorithm)}, {preset}, seed {settings.seed}"

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.progress import Progress
-from semiprune_core.project.pool import Pool
-from semiprune_core.records import IntArray
 from semiprune_core.training.data import TrainingData
+from semiprune_core.training.task import Task
 
 TIMED_STEPS = 3
 CHECKED_IMAGES = 256
@@ -72,10 +71,8 @@ def estimate(trial: Trial, settings: SSLSettings, data: TrainingData, *, nproc: 
     )
 
 
-def time_steps(
-    pool: Pool, labels: IntArray, n_classes: int, settings: SSLSettings, *, device: str, progress: Progress
-) -> Trial:
-    """Train for a few steps as the run would, on ``labels`` (N,) of the pool."""
+def time_steps(task: Task, *, device: str, progress: Progress) -> Trial:
+    """Train for a few steps as the run of this task would."""
     import torch
 
     from semiprune_core.learning import device as devices
@@ -83,19 +80,28 @@ def time_steps(
     from semiprune_core.learning.images import Images
     from semiprune_core.learning.nets import build_net
     from semiprune_core.learning.predict import predict
+    from semiprune_core.learning.pretrained import finetuned_net
+    from semiprune_core.training.net import pretrained_start
 
+    pool, settings, n_classes = task.pool, task.settings.training, len(task.class_names)
+    start = pretrained_start(task)
     place = devices.choose_device(device)
     steps = estimate_ssl(
         pool.images(),
-        labels,
+        task.labels.learned,
         n_classes=n_classes,
         settings=settings,
         device=place,
         timed_steps=TIMED_STEPS,
         progress=progress,
+        pretrained=start() if start is not None else None,
     )
     images = Images(pool.images()[:CHECKED_IMAGES], place)
-    net = build_net(settings.net, image_size=images.size, channels=images.channels, n_classes=n_classes)
+    net = (
+        build_net(settings.net, image_size=images.size, channels=images.channels, n_classes=n_classes)
+        if start is None
+        else finetuned_net(start(), images, n_classes)
+    )
     net = devices.channels_last(net, place).eval()
     precision = devices.choose_precision(settings.precision, place)
     predict(net, images, precision=precision)

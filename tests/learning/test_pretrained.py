@@ -3,32 +3,19 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from semiprune_core.learning import pretrained as module
 from semiprune_core.learning.images import Images
 from semiprune_core.learning.optim import make_optimizer, set_lr
 from semiprune_core.learning.predict import predict
-from semiprune_core.learning.pretrained import FixedNorm, Pretrained, begin_head, finetuned_net, first_head, step_scales
+from semiprune_core.learning.pretrained import FixedNorm, begin_head, finetuned_net, first_head, step_scales
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.learning.ssl_run import train_ssl
 from semiprune_core.learning.supervised_run import train_supervised
 from semiprune_core.progress import Collected, Stopped
+from tests.support.encoders import tiny_encoder
 from tests.support.pools import NAMES, make_pool, ssl_settings
-
-
-def encoder(digest="tiny"):
-    """A small convolutional net with normalisation that plays the pretrained one; the same weights every time."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        stem = nn.Sequential(nn.Conv2d(3, 8, 5, 4, bias=False), nn.BatchNorm2d(8), nn.ReLU())
-        blocks = nn.Sequential(*(nn.Sequential(nn.Conv2d(8, 8, 3, 2), nn.ReLU()) for _ in range(2)))
-        net = nn.Sequential()
-        net.add_module("stem", stem)
-        net.add_module("blocks", blocks)
-        net.add_module("pool", nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten()))
-    return Pretrained(net, 48, (0.5, 0.5, 0.5), (0.2, 0.2, 0.2), digest)
 
 
 @pytest.fixture
@@ -38,17 +25,17 @@ def pool():
 
 def test_it_sees_what_the_encoder_was_trained_to_see(pool):
     images = Images(pool[0], torch.device("cpu"))
-    net = finetuned_net(encoder(), images, 3)
+    net = finetuned_net(tiny_encoder(), images, 3)
     batch = images.take(np.arange(4)).float() / 255
     large = torch.nn.functional.interpolate(batch.expand(-1, 3, -1, -1), size=(48, 48), mode="bilinear", antialias=True)
     with torch.no_grad():
-        wanted = encoder().backbone.eval()((large - 0.5) / 0.2)
+        wanted = tiny_encoder().backbone.eval()((large - 0.5) / 0.2)
         assert torch.allclose(net.features(images.normalise(images.take(np.arange(4)))), wanted, atol=1e-4)
 
 
 def test_normalisation_keeps_the_encoders_statistics_and_learns_scale_and_shift(pool):
     images = Images(pool[0], torch.device("cpu"))
-    net = finetuned_net(encoder(), images, 3).train()
+    net = finetuned_net(tiny_encoder(), images, 3).train()
     (norm,) = (part for part in net.modules() if isinstance(part, FixedNorm))
     before = norm.get_buffer("running_mean").clone()
     net(images.normalise(images.take(np.arange(8)))).sum().backward()
@@ -56,7 +43,7 @@ def test_normalisation_keeps_the_encoders_statistics_and_learns_scale_and_shift(
 
 
 def test_earlier_layers_take_smaller_steps(pool):
-    net = finetuned_net(encoder(), Images(pool[0], torch.device("cpu")), 3)
+    net = finetuned_net(tiny_encoder(), Images(pool[0], torch.device("cpu")), 3)
     scales = step_scales(net)
     by_depth = [scales[f"backbone.net.{name}.weight"] for name in ("stem.0", "blocks.0.0", "blocks.1.0")]
     assert by_depth == sorted(by_depth) and by_depth[0] == pytest.approx(module.EARLIEST) and by_depth[-1] == 1
@@ -71,7 +58,7 @@ def test_earlier_layers_take_smaller_steps(pool):
 def test_the_head_begins_as_a_probe_that_is_sure_of_some_images(pool):
     pixels, truth = pool
     images = Images(pixels, torch.device("cpu"))
-    net = finetuned_net(encoder(), images, 4)  # the fourth class has no label
+    net = finetuned_net(tiny_encoder(), images, 4)  # the fourth class has no label
     begin_head(net, images, np.arange(30), truth[:30])
     answers = predict(net, images, np.arange(30, 60), keep_probs=True)
     assert (answers.labels == truth[30:]).mean() > 0.8
@@ -98,7 +85,7 @@ def test_every_algorithm_learns_from_it(pool, name):
         settings=settings,
         seed=0,
         progress=Collected(),
-        pretrained=encoder,
+        pretrained=tiny_encoder,
     )
     assert (result.predicted == truth).mean() > 0.8
 
@@ -106,12 +93,12 @@ def test_every_algorithm_learns_from_it(pool, name):
 def test_a_stopped_run_goes_on_to_the_same_bits(pool, tmp_path):
     pixels, truth = pool
     common = {"n_classes": 3, "settings": SupervisedSettings(epochs=3, batch_size=16, lr=0.001, flip=False), "seed": 0}
-    whole = train_supervised(pixels, truth, progress=Collected(), pretrained=encoder(), **common)
+    whole = train_supervised(pixels, truth, progress=Collected(), pretrained=tiny_encoder(), **common)
     with pytest.raises(Stopped):
         train_supervised(
-            pixels, truth, progress=Collected(stop_after=5), folder=tmp_path, pretrained=encoder(), **common
+            pixels, truth, progress=Collected(stop_after=5), folder=tmp_path, pretrained=tiny_encoder(), **common
         )
-    again = train_supervised(pixels, truth, progress=Collected(), folder=tmp_path, pretrained=encoder(), **common)
+    again = train_supervised(pixels, truth, progress=Collected(), folder=tmp_path, pretrained=tiny_encoder(), **common)
     for name, tensor in whole.net.state_dict().items():
         assert torch.equal(tensor, again.net.state_dict()[name]), name
     assert whole.history[-1]["train_accuracy"] > 0.9

@@ -130,7 +130,7 @@ def again(job):
 
 
 def test_a_killed_run_goes_on_as_it_was_decided(project, monkeypatch):
-    monkeypatch.setattr("semiprune_core.training.from_scratch.train_ssl", killed)
+    monkeypatch.setattr("semiprune_core.training.net.train_ssl", killed)
     job = training.start_training(project, wanted(budget=3600), device="cpu")
     with pytest.raises(KeyboardInterrupt), job.lease():
         run_job(JobContext(job))

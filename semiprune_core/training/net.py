@@ -1,11 +1,15 @@
-"""A net that learns from the labels and the unlabeled rest: the classes that have a label, in one or more processes."""
+"""A net that learns from the labels and the unlabeled rest: from scratch, or from an encoder's weights."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from semiprune_core.embeddings.start import open_pretrained
 from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.distributed import joined_world
+from semiprune_core.learning.pretrained import Pretrained
 from semiprune_core.learning.ssl_run import train_ssl
 from semiprune_core.progress import Progress
 from semiprune_core.records import UNLABELED
@@ -13,8 +17,8 @@ from semiprune_core.training.answers import Answers
 from semiprune_core.training.task import Task
 
 
-def learn_from_scratch(task: Task, progress: Progress | None = None) -> Answers | None:
-    """Answers that speak of all classes; None on every process but the first."""
+def learn_net(task: Task, progress: Progress | None = None) -> Answers | None:
+    """Answers that speak of all classes, by a net of those that have a label; None on every process but the first."""
     labels, class_names = task.labels, task.class_names
     labeled = np.unique(labels.learned[labels.learned != UNLABELED])  # (K,) the classes of the net
     number = np.full(len(class_names) + 1, UNLABELED)  # the last one is for images without a label
@@ -33,7 +37,17 @@ def learn_from_scratch(task: Task, progress: Progress | None = None) -> Answers 
             reference=known if (known >= 0).any() else None,
             measurable_mask=labels.measurable_mask,
             world=world,
+            pretrained=pretrained_start(task),
         )
         if not world.is_first:
             return None
     return Answers.of_net(result, labeled, len(class_names))
+
+
+def pretrained_start(task: Task) -> Callable[[], Pretrained] | None:
+    """Opens the encoder with whose weights the task's nets begin; None from scratch."""
+    settings, project = task.settings, task.context.project
+    if not settings.is_finetuned:
+        return None
+    size = int(task.pool.images().shape[1])
+    return lambda: open_pretrained(settings.encoder, size, guard=project.workspace.guard)
