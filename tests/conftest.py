@@ -20,6 +20,7 @@ from semiprune_core.project.workspace import Workspace
 from tests.support.effort import FULL
 
 os.environ["SEMIPRUNE_FEATURES"] = "off"  # imports are followed by nothing, except where a test asks for it
+os.environ["SEMIPRUNE_ENCODER"] = "efficientnet_lite0"  # the smallest one, except where a test names others
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded: results are equal to the bit, and workers share the cores
 os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])  # for processes that tests start, from any folder
 if not FULL:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
-from semiprune_core.embeddings.encoders import PACKAGED
+from semiprune_core.embeddings.encoders import DEFAULT
 from semiprune_core.features import submit_features
 from semiprune_core.jobs import commands, follow, supervise
 from semiprune_core.project.workspace import Workspace
@@ -15,7 +15,7 @@ from semiprune_core.project.workspace import Workspace
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the project")
     parser.add_argument(
-        "--encoder", default=PACKAGED, help=f"a pretrained encoder (default: {PACKAGED}; see semiprune weights)"
+        "--encoder", default=DEFAULT, help=f"a pretrained encoder, or a+b (default: {DEFAULT}; see semiprune weights)"
     )
     parser.add_argument("--weights", default="", help="a .safetensors file with its weights")
     parser.add_argument("--size", type=int, default=0, help="side of the images it sees (default: its own)")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import torch.nn.functional as F
-from torch import Tensor, cat, nn
+from torch import Tensor, nn
 
 STAGES = (
     (1, 3, 1, 1, 16),
@@ -94,26 +94,9 @@ class EfficientNetLite(nn.Module):
                 n_in = n_out
         self.blocks = nn.Sequential(*blocks)
         self.head = _layer(n_in, HEAD, 1)
-        self.inner_width = n_in
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.with_inner(x)[0]
-
-    def with_inner(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The features, and (n, inner_width) those of the layer before, pooled alike."""
-        inner = self.blocks(self.stem(x))
-        return self.head(inner).mean((2, 3)), inner.mean((2, 3))
-
-
-class WithInner(nn.Module):
-    """The net's features with those of the layer before them behind: (n, 1280 + inner_width)."""
-
-    def __init__(self, net: EfficientNetLite) -> None:
-        super().__init__()
-        self.net = net
-
-    def forward(self, x: Tensor) -> Tensor:
-        return cat(self.net.with_inner(x), 1)
+        return self.head(self.blocks(self.stem(x))).mean((2, 3))
 
 
 def from_published(published: Mapping[str, Tensor]) -> dict[str, Tensor]:

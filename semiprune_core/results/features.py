@@ -1,9 +1,8 @@
 """The artifact ``features``: every image as an encoder sees its original.
 
     features.npy         (N, D) float32, the pool in its order
-    further.npy          (N, E) float16, what else heads learn from: the layer before the last, then both layers of the
-                         mirrored image; absent where the encoder gives one layer and saw no mirrored images
-    test_features.npy, test_further.npy    the same of the M test images; absent where there are none
+    mirrored.npy         (N, D) float16, the same of the mirrored images; absent where they were not shown
+    test_features.npy, test_mirrored.npy    the same of the M test images; absent where there are none
 
 ``settings`` say what looked: encoder, hash of its weights, side and fit of the images, normalisation. ``inputs`` name
 the pool; ``facts["segments"]`` its imports, so that after a further one only the new images are computed.
@@ -24,7 +23,7 @@ from semiprune_core.records import FloatArray
 
 KIND = "features"
 POOL_FILE, TEST_FILE = "features.npy", "test_features.npy"
-FILES = {"pool": (POOL_FILE, "further.npy"), "test": (TEST_FILE, "test_further.npy")}
+FILES = {"pool": (POOL_FILE, "mirrored.npy"), "test": (TEST_FILE, "test_mirrored.npy")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,21 +56,19 @@ class FeatureRun:
             return np.empty((0, self.n_dimensions), np.float32)
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
-    def layers(self) -> list[tuple[FloatArray, FloatArray | None]]:
-        """For each layer that was kept, last one first: (N, width) of the images and of the mirrored ones.
+    def parts(self) -> list[tuple[FloatArray, FloatArray | None]]:
+        """For each encoder whose features are here side by side: (N, width) of the images and of the mirrored ones.
 
-        Features that are older than this have one layer and no mirrored images.
+        Features that are older than this know one encoder and no mirrored images.
         """
-        widths = list(self.artifact.facts.get("widths", [self.n_dimensions]))
-        first = self.features()
+        widths = self.artifact.facts.get("widths", [self.n_dimensions])
+        edges = np.cumsum(widths)[:-1]
+        own = np.split(self.features(), edges, axis=1)
         path = self.artifact.path(FILES["pool"][1])
         if not path.is_file():
-            return [(first, None)]
-        further = np.load(path, mmap_mode="r", allow_pickle=False)
-        ends = np.cumsum(widths * int(self.artifact.facts["n_views"])) - widths[0]
-        parts = [first, *np.split(further, ends[1:-1], axis=1)]
-        mirrored: list[FloatArray | None] = [*parts[len(widths) :]] or [None] * len(widths)
-        return list(zip(parts[: len(widths)], mirrored, strict=True))
+            return [(part, None) for part in own]
+        mirrored = np.split(np.load(path, mmap_mode="r", allow_pickle=False), edges, axis=1)
+        return list(zip(own, mirrored, strict=True))
 
     def is_current(self, project: Project) -> bool:
         """Whether it covers the project's images as they are now."""

@@ -35,13 +35,13 @@ class PreparedFeatures:
 def prepare_features(
     run: FeatureRun, settings: FrozenSettings, *, progress: Progress | None = None
 ) -> PreparedFeatures:
-    """What heads with these ``settings`` are fitted on, from a project's features: all layers, mirrored images too."""
+    """What heads with these ``settings`` are fitted on, from a project's features, mirrored images too."""
     groups = near_duplicates(run.features(), progress=progress)
-    layers = run.layers()
+    parts = run.parts()
     pool = prepare_pool(
-        [own for own, _ in layers],
+        [own for own, _ in parts],
         settings,
-        views=[Views() if mirrored is None else Views(weak=mirrored[None]) for _, mirrored in layers],
+        views=[Views() if mirrored is None else Views(weak=mirrored[None]) for _, mirrored in parts],
         progress=progress,
     )
     return PreparedFeatures(pool, groups, run.artifact.hash)

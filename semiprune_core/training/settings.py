@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from semiprune_core.checks import check_choice, check_range
+from semiprune_core.embeddings.encoders import DEFAULT
 from semiprune_core.learning.frozen.settings import HEADS, FrozenSettings
 from semiprune_core.learning.presets import SSL_PRESETS
 from semiprune_core.learning.settings import SSLSettings
@@ -28,7 +29,7 @@ STARTS = {
     SCRATCH: "From scratch",
 }
 """Where learning begins, and its name for people."""
-PACKAGED_ENCODER = "efficientnet_lite0"
+PACKAGED_ENCODER = DEFAULT
 BUDGET = 180.0
 """Seconds that Auto may take in all before it asks more of a person's time."""
 

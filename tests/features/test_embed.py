@@ -18,7 +18,7 @@ from semiprune_core import jobs
 from semiprune_core.cli import main
 from semiprune_core.embeddings import encoders, originals
 from semiprune_core.embeddings.encoders import open_encoder, state_hash
-from semiprune_core.embeddings.engines import cosines
+from semiprune_core.embeddings.engines import cosines, open_engine
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError, SourceError
 from semiprune_core.features import EmbedSettings, submit_features
 from semiprune_core.features import embed as module
@@ -31,7 +31,7 @@ from semiprune_core.project.pool import PoolSettings
 from semiprune_core.results import FeatureRun, latest_features
 from tests.features.conftest import SIDE, pieces
 
-QUICK = EmbedSettings(size=SIDE, engine="torch", n_workers=1)
+QUICK = EmbedSettings(encoder="efficientnet_lite0", size=SIDE, engine="torch", n_workers=1)
 
 
 def run(project, folder, settings=QUICK, progress=None):
@@ -68,23 +68,34 @@ def test_features_are_those_of_the_originals_in_pool_order(photos, tmp_path):
     assert latest_features(photos, "efficientnet_lite0").artifact.id == made.artifact.id
 
 
-def test_the_layer_before_the_last_and_mirrored_images_are_kept_for_heads(photos, tmp_path):
+def test_mirrored_images_are_shown_too_unless_not_wanted(photos, tmp_path):
     made = run(photos, tmp_path / "work")
-    (last, last_mirrored), (inner, inner_mirrored) = made.layers()
-    assert (last == made.features()).all()
+    ((own, mirrored),) = made.parts()
     pool = photos.pool()
-    originals_seen = [images.decode(pool.original(at), name="x").pixels for at in range(12)]
-    mirrored = usual_loop([pixels[:, ::-1] for pixels in originals_seen], photos.workspace.guard)
-    assert cosines(last_mirrored.astype(np.float32), mirrored).min() > 0.999
-    net = open_encoder("efficientnet_lite0", guard=photos.workspace.guard).net
-    seen = torch.from_numpy(images.fit(originals_seen[0], SIDE, 3, "crop").copy()).permute(2, 0, 1)[None] / 255
-    with torch.inference_mode():
-        wanted = net.with_inner((seen - 127 / 255) / (128 / 255))[1].numpy()
-    assert inner.shape == inner_mirrored.shape == (12, 320) and inner.dtype == np.float16
-    assert cosines(inner[:1].astype(np.float32), wanted).min() > 0.999
+    turned = [images.decode(pool.original(at), name="x").pixels[:, ::-1] for at in range(12)]
+    assert (own == made.features()).all() and mirrored.dtype == np.float16
+    assert cosines(mirrored.astype(np.float32), usual_loop(turned, photos.workspace.guard)).min() > 0.999
     plain = run(photos, tmp_path / "work", QUICK.replace(mirrored=False))
-    assert plain.artifact.id != made.artifact.id and [other for _, other in plain.layers()] == [None, None]
-    np.testing.assert_array_equal(plain.layers()[1][0], inner)
+    assert plain.artifact.id != made.artifact.id and plain.parts()[0][1] is None
+
+
+def test_two_encoders_side_by_side_give_what_each_gives(photos, tmp_path):
+    both = run(photos, tmp_path / "work", QUICK.replace(encoder=encoders.PAIR))
+    (lite0, _), (lite2, _) = both.parts()
+    np.testing.assert_allclose(lite0, run(photos, tmp_path / "work").features(), atol=1e-4)
+    alone = run(photos, tmp_path / "work", QUICK.replace(encoder="efficientnet_lite2")).features()
+    np.testing.assert_allclose(lite2, alone, atol=1e-4)
+    fast = open_engine(open_encoder(encoders.PAIR, guard=photos.workspace.guard), SIDE)
+    shown = np.stack([images.fit(photos.pool().images()[0], SIDE, 3, "stretch")])
+    slow = open_engine(open_encoder(encoders.PAIR, guard=photos.workspace.guard), SIDE, engine="torch")
+    assert cosines(fast(shown), slow(shown)).min() > 0.9999
+    assert both.features().shape == (12, 2560) and both.encoder == encoders.PAIR
+    assert encoders.own_side(encoders.PAIR) == 260
+
+
+def test_a_weights_file_for_two_encoders_is_refused(photos):
+    with pytest.raises(InvalidSettingError, match="belongs to one encoder"):
+        submit_features(photos, encoders.PAIR, weights="some.safetensors")
 
 
 def test_nothing_is_computed_twice(photos, tmp_path, monkeypatch):
@@ -112,9 +123,7 @@ def test_more_images_are_computed_alone_and_test_images_have_a_file_of_their_own
     assert made.artifact.facts["n_computed"] == 6
     assert made.features().shape == (16, 1280) and made.test_features().shape == (2, 1280)
     np.testing.assert_array_equal(made.features()[:12], before.features())
-    for now, then in zip(made.layers(), before.layers(), strict=True):
-        np.testing.assert_array_equal(now[0][:12], then[0])
-        np.testing.assert_array_equal(now[1][:12], then[1])
+    np.testing.assert_array_equal(made.parts()[0][1][:12], before.parts()[0][1])
     test = photos.test_set()
     wanted = usual_loop([images.decode(test.original(at), name="x").pixels for at in range(2)], photos.workspace.guard)
     assert cosines(made.test_features(), wanted).min() > 0.9999
@@ -154,7 +163,7 @@ class Killing(Collected):
 if __name__ == "__main__":
     module.BLOCK = 4
     project = Workspace.open(sys.argv[1]).project(sys.argv[2])
-    settings = EmbedSettings(size=64, engine="torch", n_workers=1)
+    settings = EmbedSettings(encoder="efficientnet_lite0", size=64, engine="torch", n_workers=1)
     module.embed(project, settings, Killing(), folder=Path(sys.argv[3]))
 """
 
