@@ -15,7 +15,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).with_name("results")
-PLACES = ("--home", "--work", "--data")
+PLACES = ("--home", "--work", "--data", "--photos", "--pool")
 """Options that name a place on this machine."""
 sys.path.insert(0, str(ROOT))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import annotator_name, coreset_labels
+from pages.parts import annotator_name, coreset_labels, finish_panel
 from pages.parts import labeling_classes as classes
 from pages.parts import labeling_elements as elements
 from pages.parts import labeling_exchange as exchange
@@ -67,10 +67,11 @@ def grid(project: Project, store: LabelStore, annotator: str) -> None:
     elements.grid(project, store, annotator=annotator, n=int(n or GRID_SIZES[1]))
 
 
-def is_complete(standing: LabelProgress) -> None:
+def is_complete(project: Project, standing: LabelProgress) -> None:
     with st.container(border=True):
         st.success(literal(standing.note, 600), icon=":material/check_circle:")
-        st.page_link("train.py", label="Go to Train", icon=":material/arrow_forward:")
+        finish_panel.draw(project, key="label")
+        st.page_link("train.py", label="Or step by step: go to Train", icon=":material/arrow_forward:")
 
 
 def head(project: Project, annotator: str, standing: LabelProgress) -> tuple[str, str]:
@@ -111,7 +112,7 @@ def main() -> None:
     standing = progress(store, annotator=annotator)
     view, queue = head(project, annotator, standing)
     if standing.complete:
-        is_complete(standing)
+        is_complete(project, standing)
     if view in ("deck", "grid") and not len(store.classes):
         st.markdown("**Now add the classes.**")
         classes.editor(pool, store, annotator)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts import finish_panel, training_form, training_history, training_live, training_result
 from pages.parts import project as projects
-from pages.parts import training_form, training_history, training_live, training_result
 from pages.parts.text import literal
 from semiprune_core import training
 from semiprune_core.steps import BY_KEY
@@ -36,6 +36,8 @@ def main() -> None:
         training_history.draw(project, runs)
     else:
         training_form.draw(project, data, idle=not active)
+        st.divider()
+        finish_panel.draw(project, key="train", primary=False)
 
 
 main()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from pages.parts import errors
@@ -44,6 +46,30 @@ def progress(status: JobStatus, sentence: str) -> None:
         st.progress(0.0, text=QUEUED)
     else:
         st.progress(status.fraction, text=sentence)
+
+
+def stages(job: Job, status: JobStatus, titles: Mapping[str, str], *, what: str) -> None:
+    """A job that leads through several steps: which are done, which is under way and how far; its buttons."""
+    names = list(titles)
+    now = str(status.facts.get("step", names[0]))
+    place = names.index(now) if now in names else 0
+    marks = [
+        f":green[:material/check:] {titles[name]}"
+        if number < place
+        else f":material/arrow_forward: **{titles[name]}**"
+        if number == place
+        else f":gray[{titles[name]}]"
+        for number, name in enumerate(names)
+    ]
+    with st.container(border=True):
+        st.markdown(f"**{literal(what)}** &nbsp; " + " &nbsp; ".join(marks))
+        waits = status.state == states.QUEUED or status.facts.get("state") == states.QUEUED
+        share = status.fraction * len(names) - place
+        words = f"Step {place + 1} of {len(names)}: {titles[names[place]].lower()}"
+        text = f"{words}, waiting for its turn" if waits else f"{words}, {max(0.0, min(1.0, share)):.0%}"
+        st.progress(status.fraction, text="Stopping" if status.stop_requested else text)
+        buttons(job, status)
+        st.caption("This keeps running when you close the page. After a stop it can be resumed.")
 
 
 def buttons(job: Job, status: JobStatus, *, can_retry: bool = True, starts_over: bool = False) -> None:

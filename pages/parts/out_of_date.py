@@ -7,7 +7,6 @@ import streamlit as st
 from pages.parts import errors, job_panel
 from pages.parts.text import literal
 from semiprune_core import jobs, refresh
-from semiprune_core.jobs import Job, JobStatus
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.refresh import freshness
@@ -34,7 +33,8 @@ def notice(project: Project, pool: Pool, *, key: str, button_only: bool = False)
     status = job.status() if job is not None else None
     if job is not None and status is not None and not status.is_over:
         st.session_state[f"{key}_watched"] = job.id
-        _under_way(job, status)
+        titles = {step: DOING[step] for step in job.settings["steps"]}
+        job_panel.stages(job, status, titles, what="Bringing up to date")
         return
     if job is not None and st.session_state.pop(f"{key}_watched", None) == job.id:
         st.rerun()  # it has just ended: the whole page shows what it made
@@ -68,26 +68,3 @@ def _start(project: Project, pool: Pool) -> None:
     with errors.shown():
         refresh.bring_up_to_date(project, pool)
         st.rerun()
-
-
-def _under_way(job: Job, status: JobStatus) -> None:
-    steps = list(job.settings["steps"])
-    now = status.facts.get("step", steps[0])
-    place = steps.index(now) if now in steps else 0
-    marks = [
-        f":green[:material/check:] {DOING[step]}"
-        if number < place
-        else f":material/arrow_forward: **{DOING[step]}**"
-        if number == place
-        else f":gray[{DOING[step]}]"
-        for number, step in enumerate(steps)
-    ]
-    with st.container(border=True):
-        st.markdown("**Bringing up to date** &nbsp; " + " &nbsp; ".join(marks))
-        waits = status.state == jobs.QUEUED or status.facts.get("state") == jobs.QUEUED
-        share = status.fraction * len(steps) - place
-        words = f"Step {place + 1} of {len(steps)}: {DOING[now].lower()}"
-        text = f"{words}, waiting for its turn" if waits else f"{words}, {max(0.0, min(1.0, share)):.0%}"
-        st.progress(status.fraction, text="Stopping" if status.stop_requested else text)
-        job_panel.buttons(job, status)
-        st.caption("This keeps running when you close the page. After a stop it can be resumed.")

@@ -41,15 +41,17 @@ STOPS = (
         "label",
         "Label",
         "A random 10% is labeled by people, here in the browser. Because it is random, it also measures how "
-        "good the model's labels are.",
+        "good the model's labels are. Below the picture a line says how accurate a model would be by now. Finish does "
+        "all that follows in one go.",
         "Type a name and press 1 to 9 on the deck, Backspace to undo, ? for all keys. In the demo, reference labels "
         "stand in for people: the subset is complete.",
     ),
     Stop(
         "train",
         "Train",
-        "A model learns from those labels and from the unlabeled rest (FixMatch), then labels every image of "
-        "the pool. Training keeps running when you close this page.",
+        "A model learns from those labels and labels every image of the pool. Auto tries pretrained features, which "
+        "know photographs, and a network from scratch (FixMatch), which also learns what no photograph shows; labels "
+        "that both held out decide.",
         "Look at the curves of the run, and at the estimate of how long another one would take on this machine.",
     ),
     Stop(

@@ -18,7 +18,7 @@ from semiprune_core.errors import InvalidDataError, InvalidSettingError, Missing
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.project.workspace import Project
 from semiprune_core.registry import Registry
-from semiprune_core.results import TrajectoryRun, latest_pseudo
+from semiprune_core.results import TrajectoryRun, latest_features, latest_pseudo
 from semiprune_core.settings import Settings
 
 PIXEL_SIDE = 32
@@ -60,6 +60,13 @@ def from_ssl(project: Project, settings: FeatureSettings, progress: Progress) ->
     """The penultimate layer of the model that gave the pseudo-labels."""
     run = latest_pseudo(project)
     return Features(run.features(), {"pseudo": run.artifact.hash})
+
+
+@FEATURES.register("originals", title="Pretrained features", needs="features")
+def from_originals(project: Project, settings: FeatureSettings, progress: Progress) -> Features:
+    """What an encoder saw in the originals, computed in the background after the import."""
+    run = latest_features(project)
+    return Features(run.features(), {"features": run.artifact.hash})
 
 
 @FEATURES.register("dynamics", title="Dynamics model", needs="trajectory")
@@ -121,6 +128,7 @@ def available_features(project: Project) -> dict[str, str]:
     """Name -> "" where the source can be used now, else what is missing, in words."""
     words = {
         "pseudo": "needs pseudo-labels: train on the Train page",
+        "features": "needs features of the originals: they are computed in the background after an import",
         "trajectory": "needs a dynamics run: start one on the Scores page",
         "pool": "needs images: import some on the Pool page",
     }

@@ -250,7 +250,7 @@ def test_images_go_back_when_nobody_looks_at_them(deck):
 def test_the_page_says_when_the_subset_is_complete(studio, context):
     deck = DeckPage(studio, studio.project("t-complete", n=3), context).open()
     seen_and_pressed(deck, "123", 0.2)
-    deck.page.get_by_text("Go to Train").wait_for()
+    deck.page.get_by_text("go to Train").wait_for()
     assert "complete" in deck.page.locator(".word").inner_text()
 
 

@@ -1,0 +1,86 @@
+"""From the last label to coresets, map and report: the seconds of every stage, features given.
+
+    .venv/bin/python benchmarks/finish.py --pool FILE [--rounds 3] [--small] [--keep]
+
+``--pool`` is anything to import that has reference labels, which stand in for people. The pool is imported and
+embedded first, a tenth of it drawn and labeled; neither is counted. Every round takes a copy of that project, so that
+nothing is found again, and a fresh process, as a press of the button does: its start is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from common import benchmark_parser, finish, spread
+
+from semiprune_core import jobs
+from semiprune_core.copies import copy_project
+from semiprune_core.features import submit_features
+from semiprune_core.finish import STAGES, submit_finish
+from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources import parse_source
+from semiprune_core.labeling import open_store
+from semiprune_core.labeling.import_labels import take_reference
+from semiprune_core.paths import ROOTS_VARIABLE
+from semiprune_core.progress import Collected
+from semiprune_core.project.workspace import Project, Workspace
+from semiprune_core.results import latest_pseudo
+
+
+def prepared(home: Path, pool_file: str) -> Project:
+    """A project with its images, features, and a labeled tenth."""
+    os.environ[ROOTS_VARIABLE] = str(Path(pool_file).resolve().parent) if Path(pool_file).exists() else str(home)
+    workspace = Workspace.open(home)
+    project = workspace.create("Finish")
+    import_source(project, ImportSettings(source=parse_source(pool_file).to_json()), Collected())
+    project = workspace.project(project.name)
+    jobs.follow(submit_features(project), Collected())
+    store, pool = open_store(project), project.pool()
+    store.drawings.draw(
+        pool_hash=pool.hash, ids=pool.ids, duplicate_of=pool.duplicate_of, fraction=0.1, annotator="benchmark"
+    )
+    take_reference(store, pool)
+    return project
+
+
+def one_round(project: Project, number: int) -> dict[str, Any]:
+    copy = copy_project(project.workspace, project.name, f"Round {number}")
+    begun = time.monotonic()
+    job = submit_finish(copy)
+    jobs.follow(job, Collected())
+    seconds = time.monotonic() - begun
+    result = job.result() or {}
+    right = latest_pseudo(copy).artifact.facts["reference"]
+    return {
+        "seconds": round(seconds, 2),
+        "stages": result["seconds"],
+        "coresets": len(result["artifacts"]["select"]),
+        "start": latest_pseudo(copy).start,
+        "right": right and round(right["value"], 4),
+        "notes": result["notes"],
+    }
+
+
+def main() -> None:
+    parser = benchmark_parser(__doc__, small="one round")
+    parser.add_argument("--pool", default="demo", help="what to import (default: the bundled demo)")
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        project = prepared(Path(folder) / "home", args.pool)
+        measured = [one_round(project, number) for number in range(1 if args.small else args.rounds)]
+        stages = {stage: spread([entry["stages"][stage] for entry in measured]) for stage in STAGES}
+        keys = {
+            "images": len(project.pool()),
+            "seconds": spread([entry["seconds"] for entry in measured]),
+            "stages": stages,
+        }
+        finish(args, "finish", keys, {"pool": Path(args.pool).name, "rounds": measured})
+
+
+if __name__ == "__main__":
+    main()
