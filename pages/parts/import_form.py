@@ -11,6 +11,7 @@ from pages.parts import components, errors, knobs, urls
 from pages.parts import project as projects
 from pages.parts.text import literal, size
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.importing.corruptions import MILD, SEVERITIES
 from semiprune_core.importing.sources import SOURCES, datasets, kinds_by_suffix, manifest
 from semiprune_core.importing.sources.base import Form, SourceSpec
 from semiprune_core.importing.sources.uploads import uploaded_source
@@ -172,5 +173,13 @@ def _variants(key: str) -> tuple[dict[str, Any], ...]:
             chosen.append({"name": "longtail", "factor": factor, "seed": 0})
         if st.checkbox("Corrupt: noise, occlusion, low resolution, fog or motion blur", key=f"{key}_corrupt"):
             share = st.slider("Share of the images", 0.05, 1.0, 0.3, 0.05, key=f"{key}_share")
-            chosen.append({"name": "corrupt", "share": share, "seed": 0})
+            severity = st.segmented_control(
+                "Severity",
+                list(SEVERITIES),
+                format_func=SEVERITIES.get,
+                default=MILD,
+                required=True,
+                key=f"{key}_severity",
+            )
+            chosen.append({"name": "corrupt", "share": share, "seed": 0, "severity": severity})
     return tuple(chosen)

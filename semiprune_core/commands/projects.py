@@ -11,6 +11,7 @@ from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.exporting.verify import first_difference, verify
 from semiprune_core.importing import ImportSettings, import_source, queue_features
+from semiprune_core.importing.corruptions import MILD, SEVERITIES
 from semiprune_core.importing.sources import SOURCES, parse_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.project.pool import SIZES, PoolSettings
@@ -41,6 +42,12 @@ def _configure_new(parser: argparse.ArgumentParser) -> None:
         "--corrupt", type=float, metavar="SHARE", help="corrupt this share of the pool (0.3 in the paper)"
     )
     parser.add_argument(
+        "--severity",
+        choices=tuple(SEVERITIES),
+        default=MILD,
+        help="how badly --corrupt does it: mild, or as in the paper (default: mild)",
+    )
+    parser.add_argument(
         "--longtail",
         type=float,
         metavar="FACTOR",
@@ -60,7 +67,9 @@ def _spec(args: argparse.Namespace) -> SourceSpec:
     if args.longtail is not None:
         variants.append({"name": "longtail", "factor": args.longtail, "seed": args.variant_seed})
     if args.corrupt is not None:
-        variants.append({"name": "corrupt", "share": args.corrupt, "seed": args.variant_seed})
+        variants.append(
+            {"name": "corrupt", "share": args.corrupt, "seed": args.variant_seed, "severity": args.severity}
+        )
     return SourceSpec(spec.kind, spec.location, options, tuple(variants))
 
 

@@ -116,7 +116,8 @@ def _variant_of(source: Mapping[str, Any]) -> str | None:
         return None
     name, options = variants[0].get("name"), variants[0]
     if name == "corrupt":
-        return "-c" if round(float(options.get("share", 0.3)), 6) == 0.3 else None
+        is_same = round(float(options.get("share", 0.3)), 6) == 0.3 and options.get("severity") == "paper"
+        return "-c" if is_same else None
     return f"-lt-{float(options.get('factor', 0.1)):g}" if name == "longtail" else None
 
 

@@ -51,14 +51,18 @@ HUNDRED = tuple(f"c{number}" for number in range(100))
     [
         (FakeProject(torchvision("CIFAR10")), "cifar10"),
         (FakeProject(torchvision("cifar-100")), "cifar100"),
-        (FakeProject(torchvision("CIFAR100", {"name": "corrupt", "share": 0.3, "seed": 0})), "cifar100-c"),
-        (FakeProject(torchvision("CIFAR100", {"name": "corrupt", "share": 0.5})), None),
+        (FakeProject(torchvision("CIFAR100", {"name": "corrupt", "share": 0.3, "severity": "paper"})), "cifar100-c"),
+        (FakeProject(torchvision("CIFAR100", {"name": "corrupt", "share": 0.3, "severity": "mild"})), None),
+        (FakeProject(torchvision("CIFAR100", {"name": "corrupt", "share": 0.5, "severity": "paper"})), None),
         (FakeProject(torchvision("CIFAR100", {"name": "longtail", "factor": 0.01})), "cifar100-lt-0.01"),
         (FakeProject(torchvision("CIFAR100", {"name": "longtail"})), "cifar100-lt-0.1"),
         (FakeProject(torchvision("CIFAR100", {"name": "longtail"}, {"name": "corrupt"})), None),
-        (FakeProject(torchvision("CIFAR10", {"name": "corrupt"})), None),  # the paper has no such table
+        (
+            FakeProject(torchvision("CIFAR10", {"name": "corrupt", "severity": "paper"})),
+            None,
+        ),  # the paper has no such table
         (FakeProject(torchvision("TinyImageNet")), None),
-        (FakeProject(torchvision("TinyImageNet", {"name": "corrupt"})), "tiny-imagenet-c"),
+        (FakeProject(torchvision("TinyImageNet", {"name": "corrupt", "severity": "paper"})), "tiny-imagenet-c"),
         (FakeProject(torchvision("ImageNet")), "imagenet1k"),
         (FakeProject(torchvision("FashionMNIST")), None),
         (FakeProject(SourceSpec("npz", "/data/some.npz"), classes=tuple(reversed(CIFAR10))), "cifar10"),

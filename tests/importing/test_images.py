@@ -10,10 +10,11 @@ import zlib
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.datasets import load_sample_images
 
 from semiprune_core.errors import InvalidSettingError, SourceError
 from semiprune_core.importing import images
-from semiprune_core.importing.corruptions import CORRUPTIONS, apply
+from semiprune_core.importing.corruptions import CORRUPTIONS, apply, of_severity
 from tests.hostile_inputs.cases import encoded, picture
 from tests.hostile_inputs.images import png_chunk
 
@@ -247,4 +248,33 @@ def test_a_corruption_keeps_the_form_changes_the_picture_and_repeats(name, shape
 
 
 def test_there_are_the_five_corruptions_of_the_paper():
-    assert sorted(CORRUPTIONS) == ["fog", "gaussian_noise", "low_resolution", "motion_blur", "occlusion"]
+    five = ["fog", "gaussian_noise", "low_resolution", "motion_blur", "occlusion"]
+    assert of_severity("mild") == five and of_severity("paper") == [f"paper_{name}" for name in five]
+
+
+def test_the_papers_corruptions_leave_as_little_of_the_picture_as_its_code_does():
+    """Means over pieces of a photograph of the correlation with the clean picture."""
+    photo = load_sample_images().images[0]
+    pieces = [np.asarray(Image.fromarray(photo[:, left : left + 400]).resize((32, 32))) for left in range(0, 240, 12)]
+
+    def correlation(name):
+        pairs = [(piece.ravel() / 1.0, apply(name, piece, seed).ravel() / 1.0) for seed, piece in enumerate(pieces)]
+        return np.mean([np.corrcoef(*pair)[0, 1] for pair in pairs])
+
+    assert 0.1 < correlation("paper_gaussian_noise") < 0.3 < 0.7 < correlation("gaussian_noise")
+    assert correlation("paper_occlusion") < correlation("occlusion") + 0.1
+    assert correlation("paper_motion_blur") < correlation("motion_blur")
+    assert not apply("paper_fog", pieces[0], 0).any() and correlation("fog") > 0.7
+
+
+def test_the_papers_occlusion_is_a_black_square_from_pixel_5_to_20():
+    pixels = np.full((32, 32, 3), 200, np.uint8)
+    black = (apply("paper_occlusion", pixels, 0) == 0).all(axis=2)
+    assert black[5:21, 5:21].all() and black.sum() == 16 * 16
+
+
+def test_the_papers_noise_is_cut_at_one_and_wraps_around_below_zero():
+    pixels = np.full((64, 64), 128, np.uint8)
+    noise = np.random.default_rng(3).normal(0.2, 1.0, pixels.shape)
+    expected = [int(max(-1.0, min(1.0, 128 / 255 + one)) * 255) % 256 for one in noise.ravel()]
+    assert apply("paper_gaussian_noise", pixels, seed=3).ravel().tolist() == expected

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from semiprune_core.checks import check_range
+from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import SourceError
-from semiprune_core.importing.corruptions import CORRUPTIONS
+from semiprune_core.importing.corruptions import MILD, SEVERITIES, of_severity
 from semiprune_core.importing.sources.base import POOL_SPLIT, VARIANTS, Entry, Origin, Source
 from semiprune_core.paths import shown
 from semiprune_core.records import Problem
@@ -23,8 +23,9 @@ class CorruptSource:
 
     origin: Origin = "packed"
 
-    def __init__(self, source: Source, share: float, seed: int) -> None:
+    def __init__(self, source: Source, share: float, seed: int, severity: str = MILD) -> None:
         self._source, self._share, self._seed = source, share, seed
+        self._kinds = of_severity(severity)
         self.class_names = source.class_names
 
     @property
@@ -39,14 +40,15 @@ class CorruptSource:
         rng = np.random.default_rng(self._seed)
         kinds = np.full(n, -1, dtype=np.int8)
         chosen = rng.choice(n, size=round(n * self._share), replace=False)
-        kinds[chosen] = rng.integers(len(CORRUPTIONS), size=len(chosen))
+        kinds[chosen] = rng.integers(len(self._kinds), size=len(chosen))
         seeds = rng.integers(2**31, size=n, dtype=np.int64)
-        names = sorted(CORRUPTIONS)
         row = -1
         for entry in self._source.entries():
             row += entry.split == POOL_SPLIT
             if entry.split == POOL_SPLIT and kinds[row] >= 0:
-                yield Entry(entry.path, entry.locator, entry.label, entry.split, names[kinds[row]], int(seeds[row]))
+                yield Entry(
+                    entry.path, entry.locator, entry.label, entry.split, self._kinds[kinds[row]], int(seeds[row])
+                )
             else:
                 yield entry
 
@@ -110,10 +112,11 @@ def tail_sizes(largest: int, n_classes: int, factor: float) -> list[int]:
 
 
 @VARIANTS.register("corrupt", title="Corrupted images")
-def corrupt(source: Source, *, share: float = 0.3, seed: int = 0) -> CorruptSource:
+def corrupt(source: Source, *, share: float = 0.3, seed: int = 0, severity: str = MILD) -> CorruptSource:
     """A share of the pool images gets Gaussian noise, occlusion, low resolution, fog or motion blur."""
     check_range("share", share, low=0, high=1)
-    return CorruptSource(source, share, seed)
+    check_choice("severity", severity, tuple(SEVERITIES))
+    return CorruptSource(source, share, seed, severity)
 
 
 @VARIANTS.register("longtail", title="Long-tailed classes")
