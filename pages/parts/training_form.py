@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -145,10 +146,8 @@ def learned_from(data: TrainingData, settings: TrainSettings | None) -> None:
         if settings is not None:
             st.caption(_measured(data, settings))
         if data.missing_classes:
-            names = ", ".join(literal(name, 40) for name in data.missing_classes[:6])
-            more = f" and {len(data.missing_classes) - 6} more" if len(data.missing_classes) > 6 else ""
             st.warning(
-                f"No label yet of {names}{more}: no image will get such a pseudo-label until one is labeled.",
+                without_label(data.missing_classes, "no image will get it until one is labeled"),
                 icon=":material/label_off:",
             )
         if data.thin_classes:
@@ -160,6 +159,13 @@ def learned_from(data: TrainingData, settings: TrainSettings | None) -> None:
                 icon=":material/warning:",
             )
         st.caption(f"Labels as of now, fixed when the run starts: `{data.snapshot.hash[:12]}`")
+
+
+def without_label(names: Sequence[str], effect: str) -> str:
+    """Which classes have no label, and what that means."""
+    shown = ", ".join(literal(name, 40) for name in names[:6])
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return f"No label yet of {shown}{more}: {effect}."
 
 
 def _measured(data: TrainingData, chosen: TrainSettings) -> str:

@@ -53,6 +53,8 @@ def _sentence(status: JobStatus) -> str:
             done=status.done, total=status.total
         )
     parts = [f"Step {status.done:,} of {status.total:,}"]
+    if status.facts.get("plan"):
+        parts.insert(0, training.STARTS[status.facts["start"]])
     if status.facts.get("rounds"):
         parts.insert(0, f"Model {status.facts['round']} of {status.facts['rounds']}")
     if status.seconds_left is not None:

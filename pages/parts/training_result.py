@@ -53,13 +53,24 @@ def show(run: Run) -> None:
         st.metric("Took", duration(facts.get("seconds")))
     compared(run)
     st.write(in_words(run))
+    if missing := facts.get("missing_classes"):
+        st.warning(training_form.without_label(missing, "no image got it"), icon=":material/label_off:")
     for note in facts.get("notes", ()):
         st.caption(literal(note, 400))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.page_link("pseudo.py", label="View pseudo-labels", icon=":material/arrow_forward:")
         if run.job is not None:
             job_panel.log(run.job)
-    training_live.draw(training.run_curves(run), tuple(facts["class_names"]), key=run.id)
+    names = tuple(facts["class_names"])
+    if (
+        facts.get("start") == training.FROZEN and run.job is not None
+    ):  # the curves are those of a net that was not taken
+        curves = training.curves(run.job.progress())
+        if not curves.is_empty:
+            with st.expander("How the net from scratch learned", icon=":material/show_chart:"):
+                training_live.draw(curves, names, key=run.id)
+    else:
+        training_live.draw(training.run_curves(run), names, key=run.id)
 
 
 def compared(run: Run) -> None:

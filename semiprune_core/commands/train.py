@@ -22,10 +22,10 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the project")
     parser.add_argument(
         "--start",
-        default=training.AUTO,
         choices=tuple(training.STARTS),
         help="where learning begins: on pretrained features, in seconds; with a pretrained net's weights; from "
-        "scratch; or on features and, where it pays, from scratch, the better by held-out labels (default: auto)",
+        "scratch; or on features and, where it pays, from scratch, the better by held-out labels (default: auto; "
+        "scratch where an algorithm, a preset or several processes are asked for)",
     )
     parser.add_argument(
         "--budget",
@@ -37,7 +37,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--encoder", default=PACKAGED_ENCODER, help="whose features or weights; not with --start scratch"
     )
-    parser.add_argument("--algorithm", default="fixmatch", help=f"{ALGORITHMS.listed()} (default: fixmatch)")
+    parser.add_argument("--algorithm", help=f"{ALGORITHMS.listed()} (default: fixmatch)")
     presets = f"{', '.join(SSL_PRESETS)} (default: quick; finetune with --start finetuned)"
     parser.add_argument("--preset", help=presets)
     parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
@@ -56,13 +56,20 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_from(args: argparse.Namespace) -> TrainSettings:
-    """The preset with the changes of ``--set``; the algorithm's own keys go to its options."""
-    if args.start == training.FROZEN:
-        frozen = assignments("--set", args.set, "n_neighbours=20")
-        return TrainSettings(start=args.start, frozen=frozen, encoder=args.encoder, seed=args.seed)
-    algorithm = ALGORITHMS[args.algorithm]  # a misspelt one gets a suggestion
-    preset = args.preset or preset_for(args.start)
-    ssl = ssl_preset(preset, args.algorithm)
+    """The preset with the changes of ``--set``; the algorithm's own keys go to its options.
+
+    Who asks for an algorithm, a preset or several processes and names no start wants that run and no other.
+    """
+    is_named = args.algorithm or args.preset or args.nproc > 1
+    start = args.start or (training.SCRATCH if is_named else training.AUTO)
+    name = args.algorithm or "fixmatch"
+    algorithm = ALGORITHMS[name]  # a misspelt one gets a suggestion
+    if start == training.FROZEN:
+        head = {"head": "ssl", "algorithm": name} if args.algorithm else {}
+        frozen = {**head, **assignments("--set", args.set, "n_neighbours=20")}
+        return TrainSettings(start=start, frozen=frozen, encoder=args.encoder, seed=args.seed)
+    preset = args.preset or preset_for(start)
+    ssl = ssl_preset(preset, name)
     own = algorithm.from_json(ssl.options).to_json()
     changes: dict[str, Any] = {}
     options = dict(ssl.options)
@@ -77,7 +84,7 @@ def settings_from(args: argparse.Namespace) -> TrainSettings:
         ssl=ssl.replace(**{**changes, "options": {**options, **changes.get("options", {})}}).to_json(),
         preset=preset,
         seed=args.seed,
-        start=args.start,
+        start=start,
         encoder=args.encoder,
         budget=args.budget,
     )
@@ -157,7 +164,11 @@ def _sentence(result: dict[str, Any]) -> str:
         sentence += f", accuracy {share['value']:.1%} ({interval})"
     if reference:
         sentence += f", reference accuracy {reference['value']:.1%} (n = {reference['n']:,})"
-    return f"{sentence}. {result['decision']}" if result.get("decision") else f"{sentence}."
+    parts = [f"{sentence}.", result.get("decision", "")]
+    if missing := result["missing_classes"]:
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        parts.append(f"No label of {', '.join(missing[:5])}{more}: no image got it.")
+    return " ".join(part for part in parts if part)
 
 
 def _estimate(args: argparse.Namespace, project: Project, settings: TrainSettings, console: Console) -> Outcome:

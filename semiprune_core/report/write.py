@@ -218,7 +218,7 @@ def _quality(pseudo: PseudoRun | None, judged: tuple[Report, Trust] | None) -> s
         (name, f"{right['value']:.1%}", _interval(right), f"{right['n']:,}") if right else (name, "too few", "", "")
         for name, right in zip(pseudo.class_names, quality["per_class"], strict=False)
     ]
-    words = f"Measured on {quality['measured_on']}"
+    words = " ".join(part for part in (f"Measured on {quality['measured_on']}", facts.get("decision")) if part)
     header = ["class", "accuracy#", "95% interval#", "labels#"]
     table = draw.table(header, rows[:N_CLASSES])
     return draw.section(title, draw.numbers(values), draw.paragraph(words), *verdict, draw.heading("By class"), table)

@@ -37,6 +37,8 @@ from semiprune_core.training.trial import estimate, time_steps
 PLAN = "plan.json"
 LOOK_SECONDS = 0.5
 """How often the other processes of a run look whether the first one has decided."""
+LEARNERS = {FROZEN: "a head on features", SCRATCH: "a net from scratch"}
+"""What is compared, as words inside a sentence."""
 UNUSABLE = (InvalidDataError, InvalidSettingError, MissingStepError, SourceError)
 """No weights, damaged ones, an encoder that cannot see these images: no reason to give up."""
 
@@ -90,6 +92,7 @@ def choose(comparison: Comparison | None) -> tuple[str, str]:
         return FROZEN, "Nothing was held out by both starts, so they could not be compared."
     better = FROZEN if comparison.difference >= 0 else SCRATCH
     sentence = comparison.sentence()
+    sentence = f"{sentence[0].upper()}{sentence[1:]}"
     if not comparison.close_call:
         return better, sentence
     if better == SCRATCH and comparison.n < AT_LEAST:
@@ -218,9 +221,9 @@ def _compared(first: Answers, second: Answers, labels: IntArray) -> Comparison |
     if not len(idx):
         return None
     return compare(
-        STARTS[FROZEN],
+        LEARNERS[FROZEN],
         first.held_out_answers[idx] == labels[idx],
-        STARTS[SCRATCH],
+        LEARNERS[SCRATCH],
         second.held_out_answers[idx] == labels[idx],
         groups=groups[idx],
     )

@@ -130,10 +130,17 @@ def _write(task: Task, answers: Answers, facts: Mapping[str, Any] | None = None)
             reference=asdict(wilson(right, int(known.sum()))) if known.any() else None,
             seconds=_seconds(task),
             notes=list(answers.notes),
+            missing_classes=_missing_classes(task),
             **answers.facts,
             **(facts or {}),
         )
     return open_artifact(draft.folder)
+
+
+def _missing_classes(task: Task) -> list[str]:
+    """The names of classes without a label, which no image gets."""
+    counts = np.bincount(task.labels.learned[task.labels.learned >= 0], minlength=len(task.class_names))
+    return [name for name, count in zip(task.class_names, counts) if not count]
 
 
 def _outcome(artifact: Artifact) -> dict[str, Any]:
@@ -147,6 +154,7 @@ def _outcome(artifact: Artifact) -> dict[str, Any]:
         "reference": facts["reference"],
         "class_counts": dict(zip(facts["class_names"], facts["class_counts"])),
         "n_labels": facts["n_labels"],
+        "missing_classes": facts.get("missing_classes", []),
         "n_images": facts["n_images"],
         "seconds": facts["seconds"],
         **compared,

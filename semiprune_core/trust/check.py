@@ -6,6 +6,8 @@ The thresholds, and why they stand where they do:
                                               of 58 to 65% (its corrupted sets); below half, most labels are wrong and a
                                               score of "how hard is this label to learn" mostly finds wrong labels.
     a class without any pseudo-label          red: it would be pruned away whole.
+    a class without any human label           amber: nothing could be learned of it. Whether the pool holds any is not
+                                              known; if so, those images carry the labels of other classes.
     a class with fewer than 4 human labels    amber: what the model says of it rests on almost nothing.
     a class's own accuracy surely below 0.50  amber: the upper end of its interval is below one half.
     a class that got too many or too few      amber: more than chance explains (see ``quality_report.class_rows``).
@@ -116,9 +118,17 @@ def _accuracy(report: Report) -> list[Reason]:
 
 def _classes(report: Report) -> list[Reason]:
     reasons = []
-    if empty := [row.name for row in report.classes if row.verdict == "none"]:
+    if unseen := [row.name for row in report.classes if not row.n_human]:
+        reasons.append(
+            Reason(
+                "amber",
+                f"{_named(unseen)} has no label, so no image could get it; any that belong there carry another label. "
+                "Label some, or remove the class.",
+            )
+        )
+    if empty := [row.name for row in report.classes if row.verdict == "none" and row.n_human]:
         reasons.append(Reason("red", f"{_named(empty)} got no pseudo-labels and would be pruned away entirely."))
-    if thin := [row.name for row in report.classes if row.n_human < FEW_LABELS]:
+    if thin := [row.name for row in report.classes if 0 < row.n_human < FEW_LABELS]:
         reasons.append(Reason("amber", f"{_named(thin)} has fewer than {FEW_LABELS} human labels. Label more of it."))
     odd = {word: [row.name for row in report.classes if row.verdict == word] for word in ("too many", "too few")}
     reasons += [

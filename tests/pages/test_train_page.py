@@ -135,7 +135,8 @@ def test_what_auto_compared_is_shown_with_its_intervals(project):
     assert not app.exception
     assert app.warning[0].value.replace("\\", "") == f"**From scratch taken.** {sentence}"
     assert app.dataframe[0].value["Start"].tolist() == ["Pretrained features", "From scratch"]
-    note_facts(artifact, {**facts, "comparison": {"close_call": False}})
+    note_facts(artifact, {**facts, "comparison": {"close_call": False}, "missing_classes": ["zebra"]})
+    assert "No label yet of zebra: no image got it." in words(opened("train", project))
     assert "From scratch taken" in opened("train", project).info[0].value
 
 

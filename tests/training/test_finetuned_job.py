@@ -14,7 +14,7 @@ from semiprune_core.learning.images import Images
 from semiprune_core.learning.pretrained import finetuned_net
 from semiprune_core.paths import PathGuard
 from semiprune_core.results import latest_pseudo
-from semiprune_core.training import FINETUNED, SCRATCH, TrainSettings, preflight
+from semiprune_core.training import AUTO, FINETUNED, SCRATCH, TrainSettings, preflight
 from tests.support.encoders import tiny_encoder
 from tests.support.pools import make_pool, ssl_settings
 from tests.support.training_projects import small_project
@@ -53,12 +53,36 @@ def test_the_pre_flight_times_the_net_that_would_be_trained(project):
     assert trial.n_weights == n_weights + 3 * (trial.n_features + 1)
 
 
-def test_the_command_takes_the_preset_that_belongs_to_the_start():
+def asked(*words):
     parser = argparse.ArgumentParser()
     command._configure(parser)
-    settings = command.settings_from(parser.parse_args(["photos", "--start", "finetuned", "--encoder", "timm:x"]))
+    return command.settings_from(parser.parse_args(["photos", *words]))
+
+
+def test_the_command_takes_the_preset_that_belongs_to_the_start():
+    settings = asked("--start", "finetuned", "--encoder", "timm:x")
     assert (settings.start, settings.preset, settings.encoder) == (FINETUNED, "finetune", "timm:x")
-    assert command.settings_from(parser.parse_args(["photos"])).preset == "quick"
+
+
+@pytest.mark.parametrize(
+    "words, start",
+    [
+        ((), AUTO),
+        (("--set", "flip=false"), AUTO),
+        (("--algorithm", "freematch"), SCRATCH),
+        (("--preset", "standard"), SCRATCH),
+        (("--nproc", "2"), SCRATCH),
+        (("--preset", "standard", "--start", "auto"), AUTO),
+    ],
+)
+def test_who_names_an_algorithm_or_a_preset_gets_that_run(words, start):
+    assert asked(*words).start == start and asked().preset == "quick"
+
+
+def test_an_algorithm_on_features_is_that_of_a_semi_supervised_head():
+    head = asked("--start", "frozen", "--algorithm", "freematch").head
+    assert (head.head, head.algorithm) == ("ssl", "freematch")
+    assert asked("--start", "frozen").head.head == "combined"
 
 
 def test_the_packaged_encoder_sees_small_grey_images_as_its_features_do(tmp_path):

@@ -74,6 +74,7 @@ def test_a_class_without_a_label_is_never_given(workspace, tmp_path):
     label(project, {int(place): NAMES[c] for c in (0, 1) for place in np.flatnonzero(reference == c)[:8]})
     run = train(project)
     assert set(np.array(run.class_names)[run.predicted()]) == {"a", "b"}
+    assert run.artifact.facts["missing_classes"] == ["c"]
 
 
 def test_the_line_goes_on_from_it(project):

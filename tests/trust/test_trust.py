@@ -40,6 +40,7 @@ def test_red_says_that_random_is_safer_and_why():
     "rows, level, words",
     [
         ([row("a"), row("b", verdict="none")], "red", "Class b got no pseudo-label"),
+        ([row("a"), row("b", n_human=0, verdict="none")], "amber", "Class b has no label, so no image could get it"),
         ([row("a"), row("b", n_human=3)], "amber", "fewer than 4 human labels"),
         ([row("a"), row("b", verdict="too many")], "amber", "too many"),
     ],
