@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from semiprune_core.checks import check_range
 from semiprune_core.learning.frozen.neighbours import unit_rows
+from semiprune_core.learning.frozen.prepare import main_axes
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray, IntArray
 
@@ -21,8 +22,10 @@ THRESHOLD = 0.85
 DIRECTIONS = 96
 CELLS = 1 << 23
 """Pairs looked at in one block: 32 MB."""
-SAMPLE = 20_000
+SAMPLE = 3_000
 """Images that the main directions are taken from, evenly spread over the pool."""
+MANY = 0.02
+"""Share of pairs that are compared one by one at most."""
 SLACK = 1e-4
 """Rounding of products in single precision."""
 
@@ -66,11 +69,10 @@ def centred_rows(features: np.ndarray) -> FloatArray:
 
 def _shadows(rows: FloatArray) -> FloatArray:
     """(N, directions + 1): coordinates along the pool's main directions, and the length of what they leave out."""
-    n_directions = min(DIRECTIONS, *rows.shape)
-    sample = rows[:: max(1, len(rows) // SAMPLE)].astype(np.float64)
-    _, vectors = np.linalg.eigh(sample.T @ sample)
-    main = vectors[:, -n_directions:].astype(np.float32)
-    shadows = np.empty((len(rows), n_directions + 1), np.float32)
+    main = main_axes(rows[:: max(1, len(rows) // SAMPLE)], DIRECTIONS)
+    if main is None:  # a small pool: all its directions
+        main = np.linalg.svd(rows, full_matrices=False)[2].T
+    shadows = np.empty((len(rows), main.shape[1] + 1), np.float32)
     shadows[:, :-1] = rows @ main
     squares = np.einsum("nd,nd->n", rows, rows) - np.einsum("nd,nd->n", shadows[:, :-1], shadows[:, :-1])
     shadows[:, -1] = np.sqrt(np.maximum(squares, 0))
@@ -80,7 +82,10 @@ def _shadows(rows: FloatArray) -> FloatArray:
 def _pairs(rows: FloatArray, shadows: FloatArray, block: slice, threshold: float) -> tuple[IntArray, IntArray]:
     """Positions of the pairs with one image in the block and another behind it, at or above the threshold."""
     bounds = shadows[block] @ shadows[block.start :].T
-    left, right = np.nonzero(bounds >= threshold - SLACK)
+    possible = bounds >= threshold - SLACK
+    if possible.sum() > MANY * possible.size:  # shadows rule out too little: all cosines are quicker than one by one
+        possible = rows[block] @ rows[block.start :].T >= threshold - SLACK
+    left, right = np.nonzero(possible)
     later = right > left
     left, right = left[later] + block.start, right[later] + block.start
     alike = np.empty(len(left), bool)

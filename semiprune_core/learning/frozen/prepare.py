@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -18,12 +19,17 @@ from semiprune_core.progress import Progress
 from semiprune_core.records import FloatArray
 
 TINY = 1e-6
-SAMPLE = 8_000
+DULL = 1e-4
+"""A dimension that changes less than this, beside the liveliest, is rounding."""
+SAMPLE = 3_000
 """Images that main directions are taken from, evenly spread over the pool."""
+WIDTH = 512
+"""Main directions that a linear head sees: as good as all (docs/frozen.md), a tenth of the memory of two encoders."""
+BLOCK = 4096
 OWN = 0.5
 """How far an image's own features, less the mean of its views, count beside that mean. A mirrored sign is another sign:
 the mean alone could not tell it from its like."""
-SPARE, ROUNDS = 32, 4
+SPARE, ROUNDS = 32, 3
 """Directions beyond those asked for, and multiplications, in the search for main directions."""
 
 
@@ -60,15 +66,17 @@ class Scaling:
     scale: FloatArray
 
     @classmethod
-    def of(cls, features: FloatArray) -> Scaling:
-        return cls.of_rooted(rooted(features))
-
-    @classmethod
-    def of_rooted(cls, rows: FloatArray) -> Scaling:
-        deviation = rows.std(0, dtype=np.float64)
-        alive = deviation > TINY * max(float(deviation.max(initial=0)), TINY)
+    def of(cls, features: np.ndarray, weak: np.ndarray | None = None) -> Scaling:
+        """Of ``features`` (N, D), averaged with the views ``weak`` (V, N, D), block by block."""
+        n, total = len(features), np.zeros((2, features.shape[1]))
+        for block in _blocks(n):
+            rows = _averaged(rooted(features[block]), weak, block).astype(np.float64)
+            total += rows.sum(0), (rows * rows).sum(0)
+        mean = total[0] / max(n, 1)
+        deviation = np.sqrt(np.maximum(total[1] / max(n, 1) - mean * mean, 0))
+        alive = deviation > DULL * max(float(deviation.max(initial=0)), TINY)
         scale = np.where(alive, 1 / np.where(alive, deviation, 1), 0) / np.sqrt(max(int(alive.sum()), 1))
-        return cls(rows.mean(0, dtype=np.float64).astype(np.float32), scale.astype(np.float32))
+        return cls(mean.astype(np.float32), scale.astype(np.float32))
 
     def __call__(self, features: FloatArray) -> FloatArray:
         return self.rooted(rooted(features))
@@ -98,45 +106,63 @@ def prepare_pool(
     encoders = [features] if isinstance(features, np.ndarray) else list(features)
     beside = [views] if isinstance(views, Views) else list(views or [Views()] * len(encoders))
     _check(encoders, beside)
-    plain, strong = [], []
-    for mine, extra in zip(encoders, beside, strict=True):
-        own = rooted(mine)
-        mean = _averaged(own, extra.weak)
-        scaling = Scaling.of_rooted(mean)
-        beyond = [] if extra.weak is None else [(own - mean) * (OWN * scaling.scale)]
-        plain.append(np.hstack([scaling.rooted(mean), *beyond]))
-        others = () if extra.strong is None else extra.strong
-        strong.append([np.hstack([scaling(view), *beyond]) for view in others])
+    n = len(encoders[0])
+    scalings = [Scaling.of(mine, extra.weak) for mine, extra in zip(encoders, beside, strict=True)]
     share = np.float32(1 / np.sqrt(len(encoders)))
-    rows = np.hstack(plain) * share
-    graph = neighbour_graph(
-        *nearest(unit_rows(main_directions(rows, settings.directions)), settings.n_neighbours, progress=progress)
-    )
+
+    def scaled(where: Any, strong: int | None = None) -> FloatArray:
+        """Rows of the images at ``where``, of all encoders side by side; those of a strong view where one is given."""
+        parts = []
+        for mine, extra, scaling in zip(encoders, beside, scalings, strict=True):
+            own = rooted(mine[where])
+            mean = _averaged(own, extra.weak, where)
+            seen = mean if strong is None or extra.strong is None else rooted(extra.strong[strong][where])
+            parts.append(scaling.rooted(seen))
+            if extra.weak is not None:
+                parts.append((own - mean) * (OWN * scaling.scale))
+        return np.hstack(parts) * share
+
+    def coordinates(strong: int | None = None) -> FloatArray:
+        out = np.empty((n, width), np.float32)
+        for block in _blocks(n):
+            part = scaled(block, strong)
+            out[block] = part if axes is None else part @ axes
+        return out
+
+    axes = main_axes(scaled(slice(None, None, max(1, n // SAMPLE))), WIDTH)
+    width = scaled(slice(0, 1)).shape[1] if axes is None else axes.shape[1]
+    rows = coordinates()
+    main = main_directions(rows, settings.directions) if axes is None else rows[:, -settings.directions :]
+    graph = neighbour_graph(*nearest(unit_rows(main), settings.n_neighbours, progress=progress))
     means = neighbour_means(graph, rows) if settings.smooth else rows[:, :0]
     half = np.float32(np.sqrt(0.5) if settings.smooth else 1)
-    n_strong = min(len(part) for part in strong)
-    stronger = [
-        np.hstack([part[v] for part in strong] + ([means / share] if settings.smooth else [])) for v in range(n_strong)
-    ]
-    stacked = np.stack(stronger) * (share * half) if stronger else np.zeros((0, len(rows), 0), np.float32)
-    return FrozenPool(np.hstack([rows, means]) * half, stacked, graph)
+    n_strong = min(0 if extra.strong is None else len(extra.strong) for extra in beside)
+    stronger = np.zeros((n_strong, n, width + means.shape[1]), np.float32)
+    for view in range(n_strong):
+        stronger[view] = np.hstack([coordinates(view), means]) * half
+    return FrozenPool(np.hstack([rows, means]) * half, stronger, graph)
 
 
 def main_directions(rows: FloatArray, n: int) -> FloatArray:
-    """(N, n) coordinates along the ``n`` directions in which the pool is longest; as it is where it has no more.
+    """(N, n) coordinates along the ``n`` directions in which the pool is longest; as it is where it has no more."""
+    axes = main_axes(rows[:: max(1, len(rows) // SAMPLE)], n)
+    return rows if axes is None else rows @ axes
+
+
+def main_axes(sample: FloatArray, n: int) -> FloatArray | None:
+    """(D, n) the directions in which ``sample`` (m, D) is longest, longest last; None where it has no more than ``n``.
 
     They are found by repeated multiplication of a few more random directions (Halko et al. 2011): the exact answer
-    takes the cube of the number of dimensions, which two layers of two encoders make large.
+    takes the cube of the number of dimensions, which several encoders make large.
     """
-    if min(rows.shape) <= n:
-        return rows
-    sample = rows[:: max(1, len(rows) // SAMPLE)]
-    found = np.random.default_rng(0).standard_normal((rows.shape[1], min(n + SPARE, *rows.shape)), np.float32)
+    if min(sample.shape) <= n:
+        return None
+    found = np.random.default_rng(0).standard_normal((sample.shape[1], min(n + SPARE, *sample.shape)), np.float32)
     for _ in range(ROUNDS):
         found = np.linalg.qr(sample.T @ (sample @ found))[0]
     shadows = (sample @ found).astype(np.float64)
     _, turned = np.linalg.eigh(shadows.T @ shadows)
-    return rows @ (found @ turned[:, -n:].astype(np.float32))
+    return found @ turned[:, -n:].astype(np.float32)
 
 
 def neighbour_means(graph: sparse.csr_array, rows: FloatArray) -> FloatArray:
@@ -146,13 +172,17 @@ def neighbour_means(graph: sparse.csr_array, rows: FloatArray) -> FloatArray:
     return (means / max(float(np.sqrt((means * means).sum(1).mean())), TINY)).astype(np.float32)
 
 
-def _averaged(own: FloatArray, weak: FloatArray | None) -> FloatArray:
+def _averaged(own: FloatArray, weak: np.ndarray | None, where: Any) -> FloatArray:
+    if weak is None:
+        return own
     mean = own.copy()
-    if weak is not None:
-        for view in weak:
-            mean += rooted(view)
-        mean /= 1 + len(weak)
-    return mean
+    for view in weak:
+        mean += rooted(view[where])
+    return mean / np.float32(1 + len(weak))
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
 
 
 def _check(encoders: Sequence[np.ndarray], views: Sequence[Views]) -> None:

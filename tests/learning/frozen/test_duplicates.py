@@ -55,3 +55,10 @@ def test_one_image_is_its_own_group(n):
 def test_a_stop_is_honoured():
     with pytest.raises(Stopped):
         near_duplicates(make_clouds(50)[0], progress=Collected(stop_after=0, reports=[{"done": 0}]))
+
+
+@pytest.mark.parametrize("many", [0.0, 1.0])
+def test_pairs_compared_at_once_and_one_by_one_are_the_same(monkeypatch, many):
+    monkeypatch.setattr("semiprune_core.learning.frozen.duplicates.MANY", many)
+    features, _ = make_clouds(120, n_dims=130)
+    assert (near_duplicates(features, threshold=0.5) == by_hand(features, 0.5)).all()
