@@ -21,6 +21,8 @@ from semiprune_core.results.evidence import EvidenceRun, find_evidence, open_evi
 if TYPE_CHECKING:
     from semiprune_core.baselines.evidence import EvidenceRequest
 
+KEPT_AS = np.float32
+"""In half precision images become alike that are not, where features lie far from zero."""
 PROVIDER = "features"
 JOIN = "+"
 SMALLEST_SIDE, LARGEST_SIDE = 64, 224
@@ -52,7 +54,7 @@ def feature_settings(settings: EncoderSettings, pool: Pool) -> FeatureSettings:
 
 
 def pool_features(request: EvidenceRequest, settings: EncoderSettings) -> EvidenceRun:
-    """The features (N, D) of every image, as the evidence that keeps them (``features.npy``, float16).
+    """The features (N, D) of every image, as the evidence that keeps them (``features.npy``, float32).
 
     Those of the project's own models lie in their artifacts already and are kept once more, with the input they are of:
     the evidence then stands by itself.
@@ -94,7 +96,7 @@ def _joined(request: EvidenceRequest, settings: EncoderSettings) -> EvidenceRun:
     arrays = [part.array("features") for part in parts]
     shape = len(arrays[0]), sum(array.shape[1] for array in arrays)
     with request.project.draft("evidence", settings=identity, inputs=inputs) as draft:
-        out = np.lib.format.open_memmap(draft.path("features.npy"), mode="w+", dtype=np.float16, shape=shape)
+        out = np.lib.format.open_memmap(draft.path("features.npy"), mode="w+", dtype=KEPT_AS, shape=shape)
         for start in range(0, len(out), BLOCK):
             out[start : start + BLOCK] = np.hstack([unit_rows(array[start : start + BLOCK]) for array in arrays])
         out.flush()
@@ -117,7 +119,7 @@ def _find_or_write(
             "or choose another encoder."
         )
     with project.draft("evidence", settings=identity, inputs=inputs) as draft:
-        np.save(draft.path("features.npy"), np.asarray(values, dtype=np.float16), allow_pickle=False)
+        np.save(draft.path("features.npy"), np.asarray(values, dtype=KEPT_AS), allow_pickle=False)
         draft.device = device
         draft.facts.update(n_images=len(values), n_dimensions=int(values.shape[1]))
     return open_evidence(draft)

@@ -322,12 +322,12 @@ def encode(
     device: str = "cpu",
     folder: Path | None = None,
 ) -> np.ndarray:
-    """(N, D) float16 features of ``images`` (N, s, s, C) uint8, enlarged to ``side`` pixels.
+    """(N, D) float32 features of ``images`` (N, s, s, C) uint8, enlarged to ``side`` pixels.
 
     Computed on ``device`` in full precision, as all features of baselines are. In a ``folder``, which must be of these
     images, this encoder and this side alone, every block is kept as it comes, and the next call goes on behind them.
     """
-    n, values = len(images), np.empty((0, 0), np.float16)
+    n, values = len(images), np.empty((0, 0), np.float32)
     answer = _answering(encoder, side, device)
     for start in range(0, n, BLOCK):
         block_file = folder / f"block-{start:09d}.npy" if folder is not None else None
@@ -343,13 +343,13 @@ def encode(
                 with files.open_atomic(block_file) as file:
                     np.save(file, block, allow_pickle=False)
         if not start:
-            values = np.empty((n, block.shape[1]), np.float16)
+            values = np.empty((n, block.shape[1]), np.float32)
         values[start : start + BLOCK] = block
     return values
 
 
 def _answering(encoder: Encoder, side: int, device: str) -> Callable[[np.ndarray], np.ndarray]:
-    """The encoder on its device, as a function from a batch (n, s, s, C) uint8 to (n, D) float16."""
+    """The encoder on its device, as a function from a batch (n, s, s, C) uint8 to (n, D) float32."""
     import torch
     from torch.nn import functional
 
@@ -366,6 +366,6 @@ def _answering(encoder: Encoder, side: int, device: str) -> Callable[[np.ndarray
         if pixels.shape[-1] != side:
             pixels = functional.interpolate(pixels, size=(side, side), mode="bilinear", antialias=True)
         seen = ((pixels - mean) / std).contiguous(memory_format=torch.channels_last)
-        return net(seen).flatten(1).cpu().numpy().astype(np.float16)
+        return net(seen).flatten(1).cpu().numpy().astype(np.float32)
 
     return answer

@@ -89,7 +89,7 @@ def from_pixels(project: Project, settings: FeatureSettings, progress: Progress)
     side = images.shape[1]
     step = max(1, side // PIXEL_SIDE)
     side_out = side // step
-    values = np.empty((len(images), side_out * side_out * images.shape[3]), dtype=np.float16)
+    values = np.empty((len(images), side_out * side_out * images.shape[3]), dtype=np.float32)
     for start in range(0, len(images), BLOCK):
         _go_on(progress, start, len(images))
         part = np.asarray(images[start : start + BLOCK, : side_out * step, : side_out * step], dtype=np.float32)

@@ -54,8 +54,9 @@ def make_optimizer(
 
 
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    """Give every group its share of ``lr``; all of it where a group has none."""
     for group in optimizer.param_groups:
-        group["lr"] = lr * group["scale"]
+        group["lr"] = lr * group.get("scale", 1.0)
 
 
 class MovingAverage(Generic[N]):

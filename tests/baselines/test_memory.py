@@ -16,9 +16,9 @@ MATRIX = N * D * 4
 
 @pytest.fixture(scope="module")
 def values(tmp_path_factory):
-    """Features as evidence keeps them: float16, memory-mapped."""
+    """Features as evidence keeps them: float32, memory-mapped."""
     path = tmp_path_factory.mktemp("features") / "features.npy"
-    np.save(path, np.random.default_rng(0).normal(1, 1, (N, D)).astype(np.float16))
+    np.save(path, np.random.default_rng(0).normal(1, 1, (N, D)).astype(np.float32))
     return np.load(path, mmap_mode="r")
 
 

@@ -402,8 +402,8 @@ def test_encoders_with_a_plus_stand_side_by_side_each_of_length_one(project, tmp
         for name, file in (("resnet18", str(tmp_path / "net.safetensors")), ("pixels", ""))
     )
     wanted = np.hstack([one / np.linalg.norm(one, axis=1, keepdims=True) for one in (first, second)])
-    assert joined.array("features").shape == (80, 512 + 784) and joined.array("features").dtype == np.float16
-    np.testing.assert_allclose(joined.array("features"), wanted, atol=1e-3)
+    assert joined.array("features").shape == (80, 512 + 784) and joined.array("features").dtype == np.float32
+    np.testing.assert_allclose(joined.array("features"), wanted, atol=1e-6)
     n_made = len(project.artifacts("evidence"))
     assert run().artifact.facts["encoder"] == "resnet18+pixels" and len(project.artifacts("evidence")) == n_made
     with pytest.raises(InvalidSettingError, match="There are 3 weight files for the 2 encoders"):

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from semiprune_core.baselines import zcore
+from semiprune_core.baselines.features import KEPT_AS
 from semiprune_core.baselines.settings import ZCoreSettings
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.progress import Collected, Stopped
@@ -89,3 +90,16 @@ def test_a_stop_is_honoured_and_too_wide_a_subspace_refused():
         )
     with pytest.raises(InvalidSettingError, match="subspace must be"):
         zcore.zcore_scores(values, settings=ZCoreSettings(subspace=5), rng=np.random.default_rng(0))
+
+
+def test_features_far_from_zero_score_as_they_are_kept():
+    """Half precision would make neighbours of images that differ: a large offset leaves few bits for the rest."""
+    values = (100 + 0.05 * np.random.default_rng(0).normal(size=(200, 16))).astype(np.float32)
+    settings = ZCoreSettings(n_samples=400)
+
+    def scores(features):
+        return zcore.zcore_scores(features, settings=settings, rng=np.random.default_rng(0))
+
+    kept = np.asarray(values, dtype=KEPT_AS)
+    assert np.array_equal(scores(kept), scores(values))
+    assert stats.spearmanr(scores(values.astype(np.float16)), scores(values)).statistic < 0.9
