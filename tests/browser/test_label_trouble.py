@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from semiprune_core.labeling import Event
 from semiprune_core.project.pool import show_id
-from tests.browser.label_support import DeckPage, Studio, open_context, seen_and_pressed
+from tests.browser.label_support import DeckPage, Studio, open_context, seen_and_pressed, settled
 from tests.support.effort import FULL
 from tests.support.waiting import wait_until
 
@@ -306,7 +306,7 @@ def test_a_hundred_hostile_class_names_are_shown_literally(studio, context):
     assert_harmless(deck.page)
     for view in ("Grid", "Classes", "Subset", "Import and export", "Deck"):
         deck.page.get_by_text(view, exact=True).first.click()
-        deck.page.wait_for_timeout(600)
+        settled(deck.page)
         assert_harmless(deck.page)
     assert [url for url in requests if "evil" in url] == []
 
