@@ -30,9 +30,9 @@ from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import IntArray
 from semiprune_core.results import ScoreRun, TrajectoryRun, latest_pseudo
+from semiprune_core.results.pseudo import FINETUNED, FROZEN, SCRATCH
 from semiprune_core.scores import SCORES, ScoreSettings, score_knobs
 from semiprune_core.steps import BY_KEY
-from semiprune_core.training import FROZEN, SCRATCH
 
 PER_PAGE = 48
 SPLITS = {"none": "nothing", "class": "class", "source": "source of the label", "right": "right or wrong"}
@@ -61,6 +61,8 @@ def live_curve(job: Job) -> None:
 WHAT_IT_DOES = {
     FROZEN: "Trains a linear head on the pretrained features of all images, with human labels where there are any, and "
     "records after each epoch how confident it is about every image. Takes seconds.",
+    FINETUNED: "Trains a network that begins with a pretrained encoder's weights on all images, with human labels "
+    "where there are any, and records after each epoch how confident it is about every image. Runs in the background.",
     SCRATCH: "Trains a new network on all images, with human labels where there are any, and records after each "
     "epoch how confident it is about every image. Runs in the background.",
 }
@@ -78,10 +80,9 @@ def start(project: Project, *, words: str, primary: bool) -> None:
         key="dynamics_start",
         help=f"The pseudo-labels were learned this way: {SCORING_STARTS[usual].lower()}.",
     )
-    is_frozen = begin == FROZEN
     with st.form("dynamics", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         preset = "quick"
-        if not is_frozen:
+        if begin == SCRATCH:
             preset = st.selectbox(
                 "Preset",
                 list(SUPERVISED_PRESETS),
@@ -102,7 +103,7 @@ def start(project: Project, *, words: str, primary: bool) -> None:
         given = st.form_submit_button(
             words, type="primary" if primary else "secondary", icon=":material/model_training:"
         )
-    st.caption(WHAT_IT_DOES[FROZEN if is_frozen else SCRATCH])
+    st.caption(WHAT_IT_DOES[str(begin)])
     if given:
         seeds = tuple(range(int(seed), int(seed) + int(n_seeds)))
         submit_dynamics(project, start=str(begin), preset=str(preset), seeds=seeds)
@@ -134,6 +135,8 @@ def facts(seen: ScoreView) -> None:
 def made_with(run: TrajectoryRun) -> str:
     if run.start == FROZEN:
         return f"A linear head on {literal(str(run.artifact.settings['encoder']))} features."
+    if run.start == FINETUNED:
+        return f"A network that began with the weights of {literal(str(run.artifact.settings['encoder']))}."
     return "A network of its own, trained from scratch."
 
 

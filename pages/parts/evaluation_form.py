@@ -21,9 +21,9 @@ from semiprune_core.evaluation.runs import (
 )
 from semiprune_core.evaluation.studies import AXES, LABEL_BUDGET, POOL_SIZE
 from semiprune_core.evaluation.view import FULL, RANDOM, percent
-from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
+from semiprune_core.learning.presets import FINETUNED_NET, SUPERVISED_PRESETS, supervised_preset
 from semiprune_core.project.workspace import Project
-from semiprune_core.trials import PROBE, TESTS
+from semiprune_core.trials import PROBE, SCRATCH, TESTS
 
 COMPARE, SAME_BUDGET = "compare", "same_annotation_budget"
 STUDIES = {
@@ -102,8 +102,9 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
         default=matching_test(project),
         required=True,
         key="evaluate_test",
-        help="A probe fits a linear head to the pretrained features of each coreset, in a fraction of a second. From "
-        "scratch, a network is trained on its images: the paper's test, and what counts if that is how you will train.",
+        help="A probe fits a linear head to the pretrained features of each coreset, in a fraction of a second. "
+        "Fine-tuned: a network begins with a pretrained encoder's weights. From scratch: the paper's test. Choose what "
+        "comes next to how you will train on the coreset.",
     )
     is_probe = test == PROBE
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -116,7 +117,7 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
             width=110,
             help="Each training is repeated with different seeds. An interval needs at least two; five are better.",
         )
-        preset, epochs = ("quick", None) if is_probe else schedule()
+        preset, epochs = ("quick", None) if is_probe else schedule(str(test))
         truth = truths[0]
         if len(truths) > 1:
             truth = st.selectbox(
@@ -148,24 +149,31 @@ def choices(project: Project, study: str, truths: tuple[str, ...]) -> Evaluation
         return None
 
 
-def schedule() -> tuple[str, int | None]:
+def schedule(test: str) -> tuple[str, int | None]:
     """How nets are trained: the preset, and the epochs where they differ from it."""
-    preset = str(
-        st.selectbox(
-            "Preset", list(SUPERVISED_PRESETS), format_func=SUPERVISED_PRESETS.title, key="evaluate_preset", width=200
+    preset, usual = "quick", FINETUNED_NET.epochs
+    if test == SCRATCH:
+        preset = str(
+            st.selectbox(
+                "Preset",
+                list(SUPERVISED_PRESETS),
+                format_func=SUPERVISED_PRESETS.title,
+                key="evaluate_preset",
+                width=200,
+            )
         )
-    )
+        usual = supervised_preset(preset).epochs
     epochs = st.number_input(
         "Epochs",
         1,
         10_000,
-        supervised_preset(preset).epochs,
-        key=f"evaluate_epochs_{preset}",
+        usual,
+        key=f"evaluate_epochs_{preset if test == SCRATCH else test}",
         width=120,
         help="Passes over the whole pool. Short presets make up to five times as many passes over small "
         "coresets. The last epoch counts, not the best: choosing the best would need the test labels.",
     )
-    return preset, None if int(epochs) == supervised_preset(preset).epochs else int(epochs)
+    return preset, None if int(epochs) == usual else int(epochs)
 
 
 def explain(choice: MethodChoice) -> None:

@@ -15,7 +15,7 @@ from semiprune_core.evaluation.plot import CROWD, PlotStyle, svg_plot
 from semiprune_core.evaluation.runs import TESTED_ON, TRUTHS, Evaluation
 from semiprune_core.evaluation.view import RANDOM, EvaluationView, percent
 from semiprune_core.project.workspace import Project
-from semiprune_core.trials import SCRATCH
+from semiprune_core.trials import FINETUNE, PROBE, SCRATCH
 
 LAST = {True: "; the last epoch counts", False: ""}
 BANDS = {"sd": "standard deviation", "interval": "95% interval of the mean", "none": "none"}
@@ -175,11 +175,13 @@ def stands_on(project: Project, evaluation: Evaluation, view: EvaluationView) ->
     if facts:
         sentences.append(
             f"Trained with {TRUTHS.get(facts['truth'], facts['truth'])}, tested on {facts['n_test']:,} images "
-            f"({TESTED_ON.get(facts['test'], facts['test'])}){LAST[evaluation.test == SCRATCH]}."
+            f"({TESTED_ON.get(facts['test'], facts['test'])}){LAST[evaluation.test != PROBE]}."
         )
     if evaluation.test == SCRATCH:
         schedule = f": {evaluation.schedule}" if evaluation.schedule else ""
         sentences.append(f"From scratch, preset {literal(evaluation.preset)}{schedule}.")
+    elif evaluation.test == FINETUNE:
+        sentences.append(f"Fine-tuned: {evaluation.schedule}.")
     else:
         sentences.append("Probe on features: a linear head on what a pretrained encoder sees, the same for every seed.")
     sentences.append(f"{count(view.n_trials, 'training')} in {duration(60 * view.minutes)}.")

@@ -19,12 +19,13 @@ from semiprune_core.results import ScoreRun
 from semiprune_core.results.score_source import ScoreSource, has_own_evidence
 from semiprune_core.results.search import BestValue, SearchRun, SearchSettings
 from semiprune_core.selection.defaults import PAPER_RATIOS
-from semiprune_core.trials import PROBE, SCRATCH, TESTS, usual_test
+from semiprune_core.trials import FINETUNE, PROBE, SCRATCH, TESTS, usual_test
 
 EVERY = 1.5
 CHEAP, FULL = "Cheap", "Full"
 KNOBS = {"cutoff": "Cutoff", "c_d": "c_D"}
-MORE = {PROBE: "More seeds or a larger pool", SCRATCH: "More seeds, the full schedule or a larger pool"}
+LONGER = "More seeds, the full schedule or a larger pool"
+MORE = {PROBE: "More seeds or a larger pool", FINETUNE: LONGER, SCRATCH: LONGER}
 VERDICTS = {
     "better": ":green[beats Random]",
     "unclear": ":gray[may be chance]",
@@ -89,8 +90,8 @@ def _form(project: Project, scores: ScoreRun) -> None:
                 default=usual,
                 required=True,
                 key="search_test",
-                help="A probe fits a linear head to the features of a coreset in a fraction of a second. From scratch, "
-                "a network is trained on its images.",
+                help="A probe fits a linear head to the features of a coreset in a fraction of a second. Otherwise a "
+                "network is trained on its images, beginning with an encoder's weights or from scratch.",
             )
         seeds = st.number_input(
             "Seeds",

@@ -35,7 +35,7 @@ from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.methods import METHODS
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Workspace
-from semiprune_core.trials import FULL, PROBE, TESTS
+from semiprune_core.trials import FULL, SCRATCH, TESTS
 
 SAME_BUDGET = "same-annotation-budget"
 STUDIES: dict[str, Axis] = {axis.kind.replace("_", "-"): axis for axis in AXES.values()}
@@ -70,7 +70,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--test",
         choices=tuple(TESTS),
-        help="how coresets are tested: a linear probe on features, or a net from scratch (default: as the scores)",
+        help="the test: a probe on features, a fine-tuned net, or a net from scratch (default: as the scores)",
     )
     parser.add_argument("--preset", default="quick", help=f"{', '.join(SUPERVISED_PRESETS)} (default: quick)")
     parser.add_argument("--epochs", type=int, help="default: the preset's")
@@ -161,7 +161,7 @@ def _check(args: argparse.Namespace) -> None:
     axis = STUDIES.get(args.study)
     if axis is not None and args.evidence:
         raise InvalidSettingError(f"A {axis.title.lower()} takes no settings of baselines. Leave out --evidence.")
-    if axis is not None and args.test == PROBE:
+    if axis is not None and args.test not in (None, SCRATCH):
         raise InvalidSettingError(f"A {axis.title.lower()} trains nets from scratch. Leave out --test.")
     if axis is not None and not args.full_data:
         raise InvalidSettingError(

@@ -32,7 +32,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--test",
         choices=tuple(TESTS),
-        help="what a trial is: a linear probe on features (default where there are any), or a net from scratch",
+        help="what a trial is: a probe on features (default where there are any), a fine-tuned net, a net from scratch",
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--full", action="store_true", help="train for the full schedule (default on a GPU)")

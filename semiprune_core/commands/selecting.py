@@ -34,9 +34,9 @@ def _configure_dynamics(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start",
         choices=tuple(SCORING_STARTS),
-        help="train a head on pretrained features, in seconds, or a net from scratch (default: as the pseudo-labels)",
+        help="a head on pretrained features, a fine-tuned net, or one from scratch (default: as the pseudo-labels)",
     )
-    parser.add_argument("--encoder", help="whose features, with --start frozen (default: the pseudo-labels' encoder)")
+    parser.add_argument("--encoder", help="whose features or weights (default: the pseudo-labels' encoder)")
     parser.add_argument("--preset", default="quick", help=f"from scratch: one of {', '.join(SUPERVISED_PRESETS)}")
     parser.add_argument("--seed", type=int, default=0, help="seed of the (first) run")
     parser.add_argument("--seeds", type=int, default=1, metavar="K", help="so many runs; scores are their mean")

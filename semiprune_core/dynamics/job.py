@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from semiprune_core.dynamics.finetuned import finetuned_start
 from semiprune_core.dynamics.frozen import FeatureLearner, features_for
 from semiprune_core.dynamics.scoring import score_runs
 from semiprune_core.dynamics.submit import DynamicsSettings, pinned_pseudo
@@ -21,6 +22,7 @@ from semiprune_core.project.artifacts import Artifact, open_artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.records import IntArray
 from semiprune_core.results import PseudoRun, TrajectoryRun, write_trajectory
+from semiprune_core.results.pseudo import FINETUNED
 from semiprune_core.results.trajectory import FEATURES
 from semiprune_core.results.trajectory_store import TrajectoryWriter
 from semiprune_core.training import check_pool, reference_on
@@ -109,6 +111,7 @@ def _one_seed(
         eval_every=max(1, training.epochs // TESTS_PER_RUN),
         world=world,
         features_path=folder / FEATURES,
+        pretrained=finetuned_start(context.project, pool, settings.encoder)() if settings.start == FINETUNED else None,
     )
     if not world.is_first:
         return None

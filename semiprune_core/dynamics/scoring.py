@@ -14,13 +14,17 @@ from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import FloatArray, Trajectory
 from semiprune_core.results import ScoreRun, TrajectoryRun, check_same_pool, latest_scores, write_scores
+from semiprune_core.results.pseudo import SCRATCH
 from semiprune_core.scores import SCORES, ScoreSettings, ScoreTable, available_scores, compute_scores
-from semiprune_core.selection.defaults import SCORED_EPOCHS
+from semiprune_core.selection.defaults import FROZEN, SCORED_EPOCHS
 
 
-def default_score_settings(n_epochs: int) -> ScoreSettings:
-    """T = 30 for DUAL (the median of the paper's table) or the run's length; the window shrinks with shorter runs."""
-    scored = min(SCORED_EPOCHS, n_epochs)
+def default_score_settings(n_epochs: int, start: str = SCRATCH) -> ScoreSettings:
+    """T = 30 for DUAL (the median of the paper's table) or the run's length; the window shrinks with shorter runs.
+
+    A run on features is short: T is all of it.
+    """
+    scored = n_epochs if start == FROZEN else min(SCORED_EPOCHS, n_epochs)
     return ScoreSettings(dual_epochs=scored, window=min(ScoreSettings()["window"], scored))
 
 
@@ -39,7 +43,7 @@ def score_runs(
     pairs of seeds.
     """
     n_epochs = min(run.n_epochs for run in runs)
-    settings = settings or default_score_settings(n_epochs)
+    settings = settings or default_score_settings(n_epochs, runs[0].start)
     inputs = {name: runs[0].artifact.inputs[name] for name in ("pool", "pseudo")}
     for number, run in enumerate(runs):
         inputs[f"trajectory_{number + 1}" if number else "trajectory"] = run.artifact.hash
@@ -59,6 +63,7 @@ def score_runs(
             trajectories=[run.artifact.id for run in runs],
             seeds=[run.artifact.manifest["seed"] for run in runs],
             stability=stability(tables),
+            start=runs[0].start,
         )
     return ScoreRun(open_artifact(draft.folder))
 

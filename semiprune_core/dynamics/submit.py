@@ -11,19 +11,20 @@ from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.labeling import open_store
 from semiprune_core.learning import machine
 from semiprune_core.learning.head_run import HeadSettings
-from semiprune_core.learning.presets import supervised_preset
+from semiprune_core.learning.presets import FINETUNED_NET, supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project
 from semiprune_core.results import PseudoRun, TrajectoryRun, latest_pseudo
 from semiprune_core.results.features import FeatureRun, feature_runs, latest_features
+from semiprune_core.results.pseudo import FINETUNED, FROZEN, SCRATCH
 from semiprune_core.settings import Settings
-from semiprune_core.training import FROZEN, SCRATCH, STARTS
+from semiprune_core.training import STARTS
 from semiprune_core.training.settings import PACKAGED_ENCODER
 
 FEWEST_EPOCHS = 2
 """A deviation over the epochs needs two of them."""
-SCORING_STARTS = {name: STARTS[name] for name in (FROZEN, SCRATCH)}
+SCORING_STARTS = {name: STARTS[name] for name in (FROZEN, FINETUNED, SCRATCH)}
 """Where a dynamics run may begin, and its name for people."""
 
 
@@ -31,8 +32,9 @@ SCORING_STARTS = {name: STARTS[name] for name in (FROZEN, SCRATCH)}
 class DynamicsSettings(Settings):
     """One supervised run per seed on the pseudo-labels of the artifact ``pseudo``.
 
-    From scratch a net is trained as ``preset`` says. On pretrained features (``start`` is "frozen") a linear head is
-    trained on those of ``encoder``. ``training`` is what differs from the preset, or from :class:`HeadSettings`.
+    From scratch a net is trained as ``preset`` says, fine-tuned it begins with the weights of ``encoder``. On
+    pretrained features (``start`` is "frozen") a linear head is trained on those of ``encoder``. ``training`` is what
+    differs from the preset, or from :class:`HeadSettings`.
     """
 
     pseudo: str
@@ -53,8 +55,9 @@ class DynamicsSettings(Settings):
         return self.start == FROZEN
 
     def supervised(self) -> SupervisedSettings:
-        """How a net is trained from scratch."""
-        return supervised_preset(self.preset, **self.training)
+        """How a net is trained."""
+        base = FINETUNED_NET if self.start == FINETUNED else supervised_preset(self.preset)
+        return base.replace(**self.training)
 
     def head(self) -> HeadSettings:
         """How a head is trained on features."""
@@ -64,6 +67,8 @@ class DynamicsSettings(Settings):
         """What the artifact says of it, beside its inputs and its seed."""
         if self.is_frozen:
             return {"start": self.start, "encoder": self.encoder, "training": self.head().to_json()}
+        if self.start == FINETUNED:
+            return {"start": self.start, "encoder": self.encoder, "training": self.supervised().to_json()}
         return {"preset": self.preset, "training": self.supervised().to_json()}
 
 

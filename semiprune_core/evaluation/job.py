@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from semiprune_core import files, jobs
 from semiprune_core.baselines.evidence import EvidenceRequest, evidence_for, stored_evidence
 from semiprune_core.coresets import with_searched
+from semiprune_core.dynamics.finetuned import finetuned_start
 from semiprune_core.dynamics.frozen import labeled_test_features
 from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.errors import ConflictError, SemiPruneError
@@ -33,6 +35,7 @@ from semiprune_core.evaluation.settings import (
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.learning.device import choose_device
+from semiprune_core.learning.pretrained import Pretrained
 from semiprune_core.learning.trainer import digest
 from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.progress import InnerProgress
@@ -44,7 +47,7 @@ from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.selection import Basis
 from semiprune_core.selection.options import take_evidence
 from semiprune_core.training import check_pool
-from semiprune_core.trials import BOOK, FULL, PROBE, Trial, TrialBook
+from semiprune_core.trials import BOOK, FINETUNE, FULL, PROBE, Trial, TrialBook
 from semiprune_core.trials.kinds import TrialSettings, pinned_features, probe_on
 from semiprune_core.trials.probe import probe_rows
 from semiprune_core.trials.run import Workbench, by_mark
@@ -119,12 +122,17 @@ def _workbench(
         n_classes=n_classes,
         training=training,
         book=TrialBook(context.folder / BOOK),
+        pretrained=_pretrained(context, settings, pool),
         progress=context,
         device=device,
         n_trials=len(trials),
         earlier=by_mark(result for job in _others(context) for _, result in TrialBook(job.work_folder / BOOK)),
         total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
     )
+
+
+def _pretrained(context: JobContext, settings: EvaluationSettings, pool: Pool) -> Callable[[], Pretrained] | None:
+    return finetuned_start(context.project, pool) if settings.test == FINETUNE else None
 
 
 def _seen(

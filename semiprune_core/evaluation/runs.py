@@ -24,13 +24,14 @@ from semiprune_core.evaluation.settings import (
 )
 from semiprune_core.evaluation.view import EvaluationView, view_of
 from semiprune_core.jobs import Job
-from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
+from semiprune_core.learning.presets import FINETUNED_NET, SUPERVISED_PRESETS, supervised_preset
+from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import coreset_size
 from semiprune_core.results import ScoreRun, made_from
-from semiprune_core.trials import FULL, PROBE, SCRATCH, TESTS
+from semiprune_core.trials import FINETUNE, FULL, PROBE, SCRATCH, TESTS
 from semiprune_core.trials.kinds import PROBE_SECONDS, PROBED_PER_SECOND
 
 TRUTHS = {
@@ -99,6 +100,7 @@ def why_no_data(project: Project) -> str:
 
 WHAT_IT_FITS = {
     PROBE: "Fits a linear probe to the pretrained features of each coreset",
+    FINETUNE: "Trains a network on each coreset, beginning with a pretrained encoder's weights,",
     SCRATCH: "Trains a fresh network on each coreset",
 }
 
@@ -130,7 +132,7 @@ def expected_minutes(project: Project, settings: EvaluationSettings, n_images: i
     if settings.test == PROBE:
         sizes = [coreset_size(n_images, ratio) for _, ratio, _ in planned(settings)]
         return (len(sizes) * PROBE_SECONDS + sum(sizes) / PROBED_PER_SECOND) / 60
-    pace = seconds_per_image(project, settings.preset)
+    pace = seconds_per_image(project, settings.preset, settings.test)
     if pace is None:
         return None
     training = settings.supervised()
@@ -138,18 +140,18 @@ def expected_minutes(project: Project, settings: EvaluationSettings, n_images: i
     return pace * seen / 60
 
 
-def seconds_per_image(project: Project, preset: str) -> float | None:
-    """Seconds of training per image and epoch with ``preset``; None where it is not known."""
+def seconds_per_image(project: Project, preset: str, test: str = SCRATCH) -> float | None:
+    """Seconds of training per image and epoch with ``preset`` (or fine-tuned); None where it is not known."""
     paces: list[float] = []
     for evaluation in finished(project):
-        if evaluation.test == SCRATCH and evaluation.preset == preset and preset in SUPERVISED_PRESETS:
+        if evaluation.test == test and evaluation.preset == preset and preset in SUPERVISED_PRESETS:
             trials = evaluation.trials()
             trained = trials[(trials["minutes"] > 0) & (trials["n_train"] > 0)]
-            schedule = supervised_preset(preset, **({"epochs": evaluation.epochs} if evaluation.epochs else {}))
+            schedule = evaluation.training
             lengths = np.array([schedule.for_coreset(ratio).epochs for ratio in trained["pruning_ratio"]])
             paces += (60 * trained["minutes"] / (trained["n_train"] * lengths)).tolist()
-    if paces:
-        return float(statistics.median(paces))
+    if paces or test != SCRATCH:
+        return float(statistics.median(paces)) if paces else None
     for job in jobs.list_jobs(project, "dynamics"):
         is_net = job.settings.get("start", SCRATCH) == SCRATCH and job.settings.get("preset") == preset
         if is_net and job.status().state == jobs.DONE:
@@ -206,11 +208,17 @@ class Evaluation:
         return self.asked.get("epochs")
 
     @property
+    def training(self) -> SupervisedSettings:
+        """How its nets were trained."""
+        base = FINETUNED_NET if self.test == FINETUNE else supervised_preset(self.preset)
+        return base.replace(**({"epochs": self.epochs} if self.epochs else {}))
+
+    @property
     def schedule(self) -> str:
         """How long its trainings were, in words; empty for a preset that this version does not know."""
-        if self.preset not in SUPERVISED_PRESETS or self.test != SCRATCH:
+        if self.preset not in SUPERVISED_PRESETS or self.test == PROBE:
             return ""
-        training = supervised_preset(self.preset, **({"epochs": self.epochs} if self.epochs else {}))
+        training = self.training
         coresets = f"{training.epochs_at(self.ratios)} epochs for the coresets" if self.ratios else ""
         full = f"{training.epochs:,} for the full data" if FULL in self.methods else ""
         return ", ".join(part for part in (coresets, full) if part)

@@ -27,7 +27,7 @@ from semiprune_core.errors import InvalidDataError, InvalidSettingError, Missing
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.learning import machine
-from semiprune_core.learning.presets import supervised_preset
+from semiprune_core.learning.presets import FINETUNED_NET, supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.project.artifacts import Artifact, open_artifact
@@ -40,7 +40,18 @@ from semiprune_core.results.score_source import has_own_evidence
 from semiprune_core.selection import Basis
 from semiprune_core.settings import Settings
 from semiprune_core.training import FROZEN, keep_snapshot, read_snapshot, reference_on, snapshot_path
-from semiprune_core.trials import BOOK, FULL, PROBE, SCRATCH, TESTED_BY, Trial, TrialBook, hold_out, usual_test
+from semiprune_core.trials import (
+    BOOK,
+    FINETUNE,
+    FULL,
+    PROBE,
+    SCRATCH,
+    TESTED_BY,
+    Trial,
+    TrialBook,
+    hold_out,
+    usual_test,
+)
 from semiprune_core.trials.kinds import FEATURES, check_test
 
 KIND, ARTIFACT = "evaluate", "evaluation"
@@ -75,7 +86,7 @@ class EvaluationSettings(Settings):
     method its first seed before any its second. ``evidence`` are settings for what methods look at: by the method's
     name for one of them, by the setting's name for all. ``knobs`` are those of a ``CoresetRequest`` by method and
     ratio (``settable_knobs``, no options); when the evaluation is queued they are filled with what searches found.
-    ``test`` says how coresets are tested: by a probe on features, or by a net trained from scratch.
+    ``test`` says how coresets are tested: by a probe on features, a fine-tuned net, or one trained from scratch.
     """
 
     methods: tuple[str, ...] = ("semi_aum_cutoff", "semi_dual_beta", "random")
@@ -133,7 +144,8 @@ class EvaluationSettings(Settings):
 
     def supervised(self) -> SupervisedSettings:
         """How every trial is trained, but for the batch of small coresets."""
-        return supervised_preset(self.preset, **({} if self.epochs is None else {"epochs": self.epochs}))
+        base = FINETUNED_NET if self.test == FINETUNE else supervised_preset(self.preset)
+        return base.replace(**({} if self.epochs is None else {"epochs": self.epochs}))
 
     def evidence_for(self, method: str) -> dict[str, Any]:
         """The settings of what ``method`` looks at."""

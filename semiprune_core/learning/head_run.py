@@ -32,7 +32,7 @@ COLUMNS = ("target_prob", "margin", "correct", "el2n", "entropy")
 
 @dataclass(frozen=True, kw_only=True)
 class HeadSettings(Settings):
-    """How a head is trained on features; docs/frozen_dynamics.md says how the defaults were found."""
+    """How a head is trained on features; docs/probes.md says how the defaults were found."""
 
     epochs: int = 40
     batch_size: int = 128

@@ -127,6 +127,10 @@ def preset_for(start: str) -> str:
     return "finetune" if start == "finetuned" else "quick"
 
 
+FINETUNED_NET = SupervisedSettings(epochs=8, batch_size=32, lr=0.003, stretch=STRETCH)
+"""A supervised run that begins with an encoder's weights and a fitted head: few and small steps."""
+
+
 def ssl_preset(name: str, algorithm: str = "fixmatch", **changes: Any) -> SSLSettings:
     """The SSL preset ``name`` for ``algorithm``, with single settings changed."""
     values = {**SSL_PRESETS[name], "algorithm": algorithm}

@@ -14,6 +14,7 @@ from semiprune_core.project.artifacts import Artifact, Draft
 from semiprune_core.project.workspace import Project
 from semiprune_core.scores import ScoreSettings, ScoreTable
 from semiprune_core.selection import Basis
+from semiprune_core.selection.defaults import FROZEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +33,20 @@ class ScoreRun:
         return int(self.artifact.facts["n_epochs"])
 
     @property
+    def start(self) -> str:
+        """Where their dynamics run began."""
+        return str(self.artifact.facts.get("start", "scratch"))
+
+    @property
     def trajectory_ids(self) -> tuple[str, ...]:
         return tuple(self.artifact.facts["trajectories"])
 
     def basis(self) -> Basis:
         """What starting values depend on."""
-        aum = pq.read_table(self.artifact.path("scores.parquet"), columns=["aum"], memory_map=True)["aum"]
-        return Basis.learned(aum.to_numpy(), self.n_epochs)
+        columns = ["aum", "mean_prob", "dual"] if self.start == FROZEN else ["aum"]
+        read = pq.read_table(self.artifact.path("scores.parquet"), columns=columns, memory_map=True)
+        basis = Basis.learned(read["aum"].to_numpy(), self.n_epochs)
+        return basis.on_features(*(read[name].to_numpy() for name in columns[1:])) if len(columns) > 1 else basis
 
     def table(self) -> ScoreTable:
         read = pq.read_table(self.artifact.path("scores.parquet"), columns=list(self.names), memory_map=True)

@@ -19,7 +19,7 @@ from scipy import stats
 
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.learning.presets import supervised_preset
+from semiprune_core.learning.presets import FINETUNED_NET, supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS
 from semiprune_core.project.artifacts import Artifact
@@ -40,7 +40,7 @@ FEWEST_EPOCHS = 3
 CONFIDENCE = 0.95
 """Of the interval of a difference, all values of a ratio together."""
 PAPER = "paper:"
-PROBE, SCRATCH = TESTS = ("probe", "scratch")
+PROBE, FINETUNE, SCRATCH = TESTS = ("probe", "finetune", "scratch")
 """What a trial may be."""
 COLUMNS = ("method", "pruning_ratio", "seed", "knob", "value", "n_epochs", "n_train", "n_test", "n_correct", "accuracy")
 KNOB_WORDS = {"cutoff": "cutoff", "c_d": "c_D"}
@@ -70,7 +70,7 @@ def starts() -> list[str]:
 class SearchSettings(Settings):
     """What a search is given. ``training`` is what differs from the preset, ``scores`` the artifact it chooses by:
     the project's scores, or the evidence of a baseline. ``test`` says what a trial is: a probe on features, which needs
-    no training, or a net trained from scratch.
+    no training, or a net, which begins with an encoder's weights or from scratch.
 
     ``cheap`` trains for half of the epochs, which speaks a little for easy images; small coresets are trained longer.
     ``start`` such as ``paper:cifar10`` tries the paper's value of that data set and its neighbours alone.
@@ -112,7 +112,8 @@ class SearchSettings(Settings):
 
     def supervised(self) -> SupervisedSettings:
         """How every trial is trained, but for the batch of small coresets."""
-        full = supervised_preset(self.preset, **self.training)
+        base = FINETUNED_NET if self.test == FINETUNE else supervised_preset(self.preset)
+        full = base.replace(**self.training)
         return full.replace(epochs=max(FEWEST_EPOCHS, full.epochs // CHEAP_SHARE)) if self.cheap else full
 
     @property
@@ -130,7 +131,8 @@ class SearchSettings(Settings):
             return "a linear probe on pretrained features each"
         training = self.supervised()
         kind = "cheap search: half the usual schedule" if self.cheap else "full schedule"
-        return f"{training.epochs_at(self.ratios)} epochs of {training.net} each ({kind})"
+        net = "a fine-tuned encoder" if self.test == FINETUNE else training.net
+        return f"{training.epochs_at(self.ratios)} epochs of {net} each ({kind})"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class TrajectoryRun:
 
     @property
     def start(self) -> str:
-        """Where it began: "frozen" for a head on pretrained features, "scratch" for a net of its own."""
+        """Where it began: "frozen" for a head on pretrained features, "finetuned" or "scratch" for a net."""
         return str(self.artifact.settings.get("start", "scratch"))
 
     @property

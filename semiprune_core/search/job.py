@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from semiprune_core.dynamics.finetuned import finetuned_start
 from semiprune_core.dynamics.scoring import rescored, trajectories_of
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.learning.device import choose_device
+from semiprune_core.learning.pretrained import Pretrained
 from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.project.artifacts import Artifact, open_artifact
 from semiprune_core.project.pool import Pool
@@ -18,7 +20,7 @@ from semiprune_core.records import Evidence, IntArray
 from semiprune_core.results import PseudoRun, made_from
 from semiprune_core.results.evidence import EvidenceRun, evidence_of
 from semiprune_core.results.score_source import ScoreSource, labels_behind, open_score_source, settings_of
-from semiprune_core.results.search import KIND, KNOB_WORDS, PROBE, SearchSettings, best_values, write_search
+from semiprune_core.results.search import FINETUNE, KIND, KNOB_WORDS, PROBE, SearchSettings, best_values, write_search
 from semiprune_core.scores import ScoreSettings
 from semiprune_core.search.curves import trial_table
 from semiprune_core.search.grid import Grid, best_epochs, grid_of
@@ -103,11 +105,16 @@ def _workbench(
         n_classes=n_classes,
         training=training,
         book=book,
+        pretrained=_pretrained(context, settings, pool),
         progress=context,
         device=str(choose_device(context.device)),
         n_trials=len(trials),
         total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
     )
+
+
+def _pretrained(context: JobContext, settings: SearchSettings, pool: Pool) -> Callable[[], Pretrained] | None:
+    return finetuned_start(context.project, pool) if settings.test == FINETUNE else None
 
 
 class Choice:

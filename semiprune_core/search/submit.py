@@ -15,7 +15,7 @@ from semiprune_core.records import coreset_size
 from semiprune_core.results import ScoreRun, TrajectoryRun, check_same_pool, made_from
 from semiprune_core.results.features import latest_features
 from semiprune_core.results.score_source import ScoreSource, labels_behind, open_score_source, score_source_for
-from semiprune_core.results.search import KIND, PROBE, SearchSettings
+from semiprune_core.results.search import FINETUNE, KIND, PROBE, SearchSettings
 from semiprune_core.search.grid import grid_of
 from semiprune_core.training import SCRATCH
 from semiprune_core.trials.kinds import FEATURES, PROBE_SECONDS, PROBED_PER_SECOND, usual_test
@@ -83,7 +83,7 @@ def search_settings(
         values.setdefault("seeds", tuple(range(PROBE_SEEDS)))
     training: dict[str, Any] = {}
     if preset is None:
-        preset, training = _as_scored(project, source)
+        preset, training = ("quick", {}) if test == FINETUNE else _as_scored(project, source)
     if cheap is None:
         cheap = machine.devices_for(device) == "cpu"
     training |= values.pop("training", {})

@@ -30,21 +30,29 @@ pseudo-labels as they are, a cutoff of 0.1 was 0.6 above Random and one of 0.5, 
 below, and 2.5 below with balanced classes (one seed). Large cutoffs are for those who want few wrong labels (the aim
 ``clean``).
 
-All trials are in ``benchmarks/results/defaults_*.csv``. Two seeds on two data sets, and the best was chosen on these
-very trials, so the gains are a little flattering: search your own. How these values then did on Fashion-MNIST pools of
-3,000, 12,000 and 60,000 images is in ``benchmarks/results/sizes_fashion.csv`` (``benchmarks/sizes.py``, 3 seeds).
+Scoring runs on pretrained features (``start`` is frozen) have values of their own. What suits them depends on how far
+the run believes its labels: with the doubt d, one minus the mean probability of all images, cutoffs of 0.8 d at
+r = 0.7, d at 0.8 and 1.8 d at 0.9 do well on pools as unlike as three classes (d = 0.08), ten (0.18) and fifty (0.46),
+where no fixed cutoff and no fixed AUM does. Beta sampling does well where a share of 1.2 d, 1.4 d and 2.1 d of the
+images lies below the distribution's mean; c_D follows from that. ``benchmarks/frozen_defaults.py``, docs/probes.md.
+
+All trials from scratch are in ``benchmarks/results/defaults_*.csv``. Two seeds on two data sets, and the best was
+chosen on these very trials, so the gains are a little flattering: search your own. How these values then did on
+Fashion-MNIST pools of 3,000, 12,000 and 60,000 images is in ``benchmarks/results/sizes_fashion.csv``
+(``benchmarks/sizes.py``, 3 seeds).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import UnknownNameError
-from semiprune_core.records import FloatArray
+from semiprune_core.records import Evidence, FloatArray
+from semiprune_core.selection.beta import difficult_mean
 
 Row = TypeVar("Row")
 PAPER_RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
@@ -96,6 +104,13 @@ BY_CUTOFF = (
     "cluster_forgetting",
 )
 BY_BETA = ("semi_dual_beta", "fully_supervised")
+FROZEN = "frozen"
+CUT_DOUBT = (0.1, 0.4, 0.8, 1.0, 1.8)
+"""By PAPER_RATIOS, for frozen runs: the cutoff in units of the doubt, which is one minus the mean probability."""
+AIMED_DOUBT = (0.5, 0.7, 1.2, 1.4, 2.1)
+"""The same for Beta sampling: the share of images that lie below the mean of the distribution that is drawn from."""
+MOST_C_D = 12.0
+CLEAN_FACTOR = 1.5
 
 
 @dataclass(frozen=True)
@@ -130,13 +145,17 @@ class Basis:
     """What starting values depend on: the pool's size, the length of the scoring run, how well it learned the images
     (``aum``, see :meth:`learned`), and the aim: accuracy after training on the coreset, or few wrong labels in it.
 
-    A run of unknown length (None) counts as short.
+    A run of unknown length (None) counts as short. ``start`` is where the scoring run began; on features also
+    ``prob``, quantiles of the mean probability, and ``mu_d``, that of the images with the highest DUAL.
     """
 
     n_images: int
     n_epochs: int | None = None
     aum: tuple[float, ...] = ()
     aim: str = ACCURACY
+    start: str = "scratch"
+    prob: tuple[float, ...] = ()
+    mu_d: float | None = None
 
     def __post_init__(self) -> None:
         check_choice("aim", self.aim, AIMS)
@@ -144,8 +163,17 @@ class Basis:
     @classmethod
     def learned(cls, aum: FloatArray, n_epochs: int | None) -> Basis:
         """That of a pool whose images have these values of AUM (N,)."""
-        quantiles = np.quantile(aum, np.linspace(0, 1, N_QUANTILES))
-        return cls(len(aum), n_epochs, tuple(np.round(quantiles, 4).tolist()))
+        return cls(len(aum), n_epochs, _quantiles(aum))
+
+    def on_features(self, mean_prob: FloatArray, dual: FloatArray) -> Basis:
+        """That of a scoring run on features, which gave the images these mean probabilities and DUAL (N,)."""
+        mu_d = difficult_mean(Evidence(len(dual), {"dual": dual}, mean_prob=mean_prob))
+        return replace(self, start=FROZEN, prob=_quantiles(mean_prob), mu_d=mu_d)
+
+    @property
+    def doubt(self) -> float:
+        """How little the scoring run believed in the labels: one minus the mean probability."""
+        return 1 - float(np.mean(self.prob))
 
     @property
     def like_paper(self) -> bool:
@@ -154,6 +182,10 @@ class Basis:
     def share_below(self, aum: float) -> float:
         """The share of the images that were learned less well than ``aum``."""
         return float(np.interp(aum, self.aum, np.linspace(0, 1, len(self.aum))))
+
+
+def _quantiles(values: FloatArray) -> tuple[float, ...]:
+    return tuple(np.round(np.quantile(values, np.linspace(0, 1, N_QUANTILES)), 4).tolist())
 
 
 def has_aims(method: str) -> bool:
@@ -174,6 +206,8 @@ def default_knobs(method: str, pruning_ratio: float, basis: Basis) -> Defaults:
     {'c_d': 5.0}
     """
     check_range("pruning_ratio", pruning_ratio, low=0, high=1, high_open=True)
+    if basis.prob and method in (*BY_CUTOFF, *BY_BETA):
+        return _frozen_knobs(method, pruning_ratio, basis)
     why = _why(method, pruning_ratio, basis)
     if method in BY_CUTOFF:
         return Defaults({"cutoff": _default_cutoff(pruning_ratio, basis)}, {}, why)
@@ -184,6 +218,30 @@ def default_knobs(method: str, pruning_ratio: float, basis: Basis) -> Defaults:
         scored = None if basis.n_epochs is None else min(SCORED_EPOCHS, basis.n_epochs)
         return Defaults({"c_d": c_d}, {"dual_epochs": scored, "gamma": 1.0}, why)
     return Defaults()
+
+
+def _frozen_knobs(method: str, pruning_ratio: float, basis: Basis) -> Defaults:
+    """For a scoring run on features: how much of the hard end goes follows from the doubt; T is the whole run."""
+    if method in BY_CUTOFF:
+        doubted = float(np.interp(pruning_ratio, PAPER_RATIOS, CUT_DOUBT)) * basis.doubt
+        doubted *= CLEAN_FACTOR if basis.aim == CLEAN else 1
+        cutoff = max(0.0, min(round(doubted / CUTOFF_STEP) * CUTOFF_STEP, pruning_ratio - EASY_LEFT))
+        return Defaults({"cutoff": round(cutoff, 4)}, {}, _why_frozen(method, pruning_ratio, basis))
+    scores = {"dual_epochs": basis.n_epochs, "gamma": 1.0}
+    return Defaults({"c_d": _aimed_c_d(pruning_ratio, basis)}, scores, _why_frozen(method, pruning_ratio, basis))
+
+
+def _aimed_c_d(pruning_ratio: float, basis: Basis) -> float:
+    """c_D with which the Beta distribution's mean has the aimed share of the images below it.
+
+    Its mean is 1 - (1 - mu_D)(1 - r^c_D), solved for c_D.
+    """
+    share = min(float(np.interp(pruning_ratio, PAPER_RATIOS, AIMED_DOUBT)) * basis.doubt, 1.0)
+    mean = float(np.interp(share, np.linspace(0, 1, len(basis.prob)), basis.prob))
+    power = 1 - (1 - mean) / max(1 - (basis.mu_d or 0.0), 1e-9)
+    if pruning_ratio <= 0 or power <= pruning_ratio**MOST_C_D:
+        return MOST_C_D
+    return round(max(1.0, float(np.log(min(power, 1.0)) / np.log(pruning_ratio))), 1)
 
 
 def _default_cutoff(pruning_ratio: float, basis: Basis) -> float:
@@ -220,6 +278,18 @@ def _why(method: str, pruning_ratio: float, basis: Basis) -> str:
     is_larger = basis.n_images > 2 * TRIED_TO
     careful = is_larger or pruning_ratio >= SHAKY_FROM
     return f"{said}{', never on so large a pool' if is_larger else ''}. Search {'first' if careful else 'to be sure'}."
+
+
+def _why_frozen(method: str, pruning_ratio: float, basis: Basis) -> str:
+    """What speaks for a starting value of a run on features."""
+    if method not in TRIED:
+        return "Taken over from another method for runs on features, not tried with this one. Search first."
+    words = f"Follows from how much the scoring run doubted the labels ({basis.doubt:.0%})."
+    if method in BY_CUTOFF and basis.aim == CLEAN:
+        return f"{words} Leaves out half as much again, where wrong labels gather."
+    if pruning_ratio < TRIED_FROM:
+        return f"{words} Not tried at so low a ratio. Search to be sure."
+    return f"{words} In trials by probe from 3 points below Random to 6 above, 1 above on average. Search to be sure."
 
 
 def _cutoff_at(cutoffs: tuple[float, ...], pruning_ratio: float) -> float:

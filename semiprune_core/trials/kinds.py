@@ -14,13 +14,14 @@ from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import coreset_size
 from semiprune_core.results.features import FeatureRun, feature_runs, latest_features
-from semiprune_core.results.search import PROBE, SCRATCH
+from semiprune_core.results.search import FINETUNE, PROBE, SCRATCH
 from semiprune_core.settings import Settings
 
-TESTS = {PROBE: "Probe on features", SCRATCH: "From scratch"}
+TESTS = {PROBE: "Probe on features", FINETUNE: "Fine-tuned", SCRATCH: "From scratch"}
 """How coresets are tested, and its name for people."""
 TESTED_BY = {
     PROBE: "a linear probe on pretrained features",
+    FINETUNE: "a network that began with an encoder's weights",
     SCRATCH: "a network trained from scratch",
 }
 PROBE_SECONDS, PROBED_PER_SECOND = 0.02, 40_000

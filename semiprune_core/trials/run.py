@@ -12,6 +12,7 @@ import torch
 
 from semiprune_core import files
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.learning.pretrained import Pretrained, weights_of
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.learning.supervised_run import train_supervised
 from semiprune_core.learning.trainer import digest
@@ -49,12 +50,13 @@ def train_trial(
     seed: int,
     progress: Progress,
     device: torch.device | str = "cpu",
+    pretrained: Pretrained | None = None,
 ) -> TrialResult:
     """Train on ``images`` (N, H, W[, C]) uint8 with ``labels`` (N,) and test on the others once, at the end.
 
-    Nothing is recorded and nothing saved: a trial that is stopped begins anew. Equal arrays, settings and seed give
-    the same numbers on a CPU; equally many images and the same seed start from the same weights and take the same
-    places of their coreset into each batch.
+    The net begins from scratch, or with the weights of ``pretrained``. Nothing is recorded and nothing saved: a trial
+    that is stopped begins anew. Equal arrays, settings and seed give the same numbers on a CPU; equally many images and
+    the same seed start from the same weights and take the same places of their coreset into each batch.
     """
     if not len(test_images):
         raise InvalidDataError("There is no image to test on. Import a test split, or hold some images out.")
@@ -69,6 +71,7 @@ def train_trial(
         device=device,
         eval_images=test_images,
         eval_labels=test_labels,
+        pretrained=pretrained,
     )
     assert result.accuracy is not None  # there are test images
     return TrialResult(result.accuracy.right, result.accuracy.n, len(images), time.monotonic() - started)
@@ -99,7 +102,7 @@ def probe_trial(
 class Workbench:
     """What all trials of a job share: the images (N, ...) with their labels, the test, the training, the book.
 
-    For probes the images are rows of features (N, d).
+    For probes the images are rows of features (N, d). Fine-tuned nets begin with what ``pretrained`` opens for each.
 
     ``total`` is the number of images that all planned trials train on, every epoch counted: the job's progress is
     measured in these, as a trial on a tenth of the pool takes a tenth of the time. ``earlier`` are results of the same
@@ -119,10 +122,13 @@ class Workbench:
     total: int
     done: int = 0
     earlier: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    pretrained: Callable[[], Pretrained] | None = None
+    _weights: dict[str, str] = field(default_factory=dict)
     _finished: set[str] = field(default_factory=set)
     _marks: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._weights = weights_of(self.pretrained() if self.pretrained is not None else None)
         self._marks = by_mark(result for _, result in self.book)
 
     def run(self, trial: Trial, choose: Callable[[Trial], IntArray], *, words: str, note: str = "") -> dict[str, Any]:
@@ -148,7 +154,7 @@ class Workbench:
     def _result(
         self, trial: Trial, idx: IntArray, training: TrialSettings, note: str, facts: Mapping[str, Any]
     ) -> dict[str, Any]:
-        mark = _mark(idx, trial.seed, training)
+        mark = _mark(idx, trial.seed, training, self._weights)
         if mark in self._marks:
             explained = " ".join(part for part in (note, "Same images as another trial; trained once.") if part)
             return {**self._marks[mark], "note": explained, "seconds": 0.0}
@@ -179,6 +185,7 @@ class Workbench:
         progress = PartProgress(self.progress, self.done, len(idx) * training.epochs, self.total, facts)
         if isinstance(training, ProbeSettings):
             return probe_trial(*data, n_classes=self.n_classes, settings=training, progress=progress)
+        begin: dict[str, Any] = {} if self.pretrained is None else {"pretrained": self.pretrained()}
         return train_trial(
             *data,
             n_classes=self.n_classes,
@@ -186,6 +193,7 @@ class Workbench:
             seed=trial.seed,
             progress=progress,
             device=self.device,
+            **begin,
         )
 
 
@@ -203,8 +211,8 @@ def by_mark(results: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]
     return trained
 
 
-def _mark(idx: IntArray, seed: int, training: TrialSettings) -> str:
-    """Which training this is: which images, which seed (probes have none), which settings."""
+def _mark(idx: IntArray, seed: int, training: TrialSettings, weights: Mapping[str, str]) -> str:
+    """Which training this is: which images, which seed (probes have none), which settings, which weights at first."""
     images = digest(idx.astype(np.int64))
     drawn = None if isinstance(training, ProbeSettings) else seed
-    return files.sha256_json({"images": images, "seed": drawn, "training": training.to_json()})
+    return files.sha256_json({"images": images, "seed": drawn, "training": training.to_json(), **weights})

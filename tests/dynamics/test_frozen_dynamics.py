@@ -5,8 +5,8 @@ import pytest
 
 from semiprune_core import jobs
 from semiprune_core.coresets import CoresetRequest, build_coreset
+from semiprune_core.dynamics import finetuned, start_of, submit_dynamics
 from semiprune_core.dynamics import frozen as frozen_dynamics
-from semiprune_core.dynamics import start_of, submit_dynamics
 from semiprune_core.errors import InvalidDataError, InvalidSettingError
 from semiprune_core.jobs import launch
 from semiprune_core.jobs.context import JobContext
@@ -15,6 +15,7 @@ from semiprune_core.learning.supervised_run import MemoryRecorder, columns
 from semiprune_core.progress import Collected
 from semiprune_core.project.artifacts import differences
 from semiprune_core.results import TrajectoryRun, latest_pseudo, latest_scores
+from tests.support.encoders import tiny_encoder
 from tests.support.features import add_features
 from tests.support.scored_projects import add_pseudo, make_pool
 
@@ -182,3 +183,12 @@ def test_another_seed_takes_the_images_in_another_order():
 def test_an_image_without_a_label_is_refused():
     with pytest.raises(InvalidDataError, match="1 have none"):
         recorded(np.array([0, 1, -1]), np.zeros((3, 2), np.float32))
+
+
+def test_a_fine_tuned_net_begins_with_the_encoders_weights_and_says_so(project, monkeypatch):
+    monkeypatch.setattr(finetuned, "open_pretrained", lambda *_, **__: tiny_encoder())
+    job = submit_dynamics(project, start="finetuned", device="cpu", immediate=True, epochs=2, batch_size=16)
+    run = TrajectoryRun(project.artifact(done(job)["trajectories"][0]))
+    assert run.start == "finetuned" and run.artifact.settings["encoder"] == "efficientnet_lite0"
+    assert run.artifact.settings["training"]["lr"] == 0.003 and run.trajectory().target_prob.shape == (2, 48)
+    assert latest_scores(project).start == "finetuned"

@@ -38,6 +38,7 @@ from semiprune_core.results import latest_scores
 from semiprune_core.selection import Basis, default_knobs, defaults
 from semiprune_core.trials import run as trial_run
 from tests.search.test_search import GOOD, keep, of_elfs, table
+from tests.support.encoders import tiny_encoder
 from tests.support.features import add_features
 from tests.support.pseudo_runs import label_share
 from tests.support.scored_projects import add_pseudo, make_pool, make_scored
@@ -550,3 +551,14 @@ def test_probes_without_features_are_refused_in_a_sentence(workspace, tmp_path):
     project = make_scored(workspace, tmp_path)
     with pytest.raises(MissingStepError, match="semiprune embed"):
         submit_evaluation(project, EvaluationSettings(test="probe", ratios=(0.5,)))
+
+
+def test_a_fine_tuned_net_begins_with_the_encoders_weights(workspace, tmp_path, monkeypatch):
+    project = make_scored(workspace, tmp_path, n=60)
+    monkeypatch.setattr("semiprune_core.dynamics.finetuned.open_pretrained", lambda *_, **__: tiny_encoder())
+    settings = EvaluationSettings(methods=("random",), ratios=(0.5,), seeds=(0,), epochs=1, test="finetune")
+    job = submit_evaluation(project, settings, device="cpu", immediate=True)
+    assert job.status().state == jobs.DONE, job.log_tail()
+    (evaluation,) = finished(project)
+    assert evaluation.tested_by == "Fine-tuned" and evaluation.training.lr == 0.003
+    assert "2 epochs for the coresets" in evaluation.schedule and "encoder's weights" in evaluation.facts["test_words"]

@@ -11,6 +11,8 @@ from semiprune_core.errors import InvalidSettingError, UnknownNameError
 from semiprune_core.methods import METHODS
 from semiprune_core.selection.beta import beta_parameters
 from semiprune_core.selection.defaults import (
+    AIMED_DOUBT,
+    CUT_DOUBT,
     LEARNED_FROM,
     PAPER_BETA,
     PAPER_CUTOFFS,
@@ -165,3 +167,40 @@ def test_the_starting_cutoffs_did_no_worse_than_random_on_cifar10():
 def test_a_ratio_outside_its_range_is_refused():
     with pytest.raises(InvalidSettingError, match="pruning_ratio"):
         default_knobs("random", 1.0, Basis(10))
+
+
+def on_features(doubt, n=2_000, **changes):
+    """A scoring run on features that doubted the labels so much: probabilities that fall evenly to their hard end."""
+    prob = np.clip(1 - 2 * doubt * np.linspace(1, 0, n), 0, 1)
+    basis = Basis.learned(2 * prob - 1, 40).on_features(prob, 1 - prob)
+    return dataclasses.replace(basis, **changes)
+
+
+def test_the_doubt_is_one_minus_the_mean_probability():
+    assert on_features(0.2).doubt == pytest.approx(0.2, abs=1e-3)
+
+
+@pytest.mark.parametrize("ratio, times", list(zip(PAPER_RATIOS, CUT_DOUBT)))
+def test_the_cutoff_of_a_run_on_features_grows_with_its_doubt(ratio, times):
+    for doubt in (0.05, 0.1, 0.2, 0.3):
+        assert cutoff(on_features(doubt), ratio) == pytest.approx(min(times * doubt, ratio - 0.1), abs=0.026)
+
+
+@pytest.mark.parametrize("ratio", (0.5, 0.7, 0.8, 0.9))
+def test_c_d_of_a_run_on_features_puts_the_aimed_share_below_the_mean_that_is_drawn_from(ratio):
+    basis = on_features(0.2)
+    knobs = default_knobs("semi_dual_beta", ratio, basis)
+    alpha, beta = beta_parameters(basis.mu_d, ratio, knobs.selector["c_d"])
+    aimed = dict(zip(PAPER_RATIOS, AIMED_DOUBT))[ratio] * 0.2
+    share = float(np.mean(np.array(basis.prob) < alpha / (alpha + beta)))
+    assert share == pytest.approx(aimed, abs=0.05) or knobs.selector["c_d"] in (1.0, 12.0)
+    assert knobs.scores == {"dual_epochs": 40, "gamma": 1.0} and "doubted the labels (20%)" in knobs.why
+
+
+@pytest.mark.parametrize("method", ("semi_aum_cutoff", "semi_dual_beta", "elfs"))
+@pytest.mark.parametrize("doubt", (0.0, 0.01, 0.2, 0.5))
+def test_starting_values_of_runs_on_features_are_legal_everywhere(method, doubt):
+    for aim in ("accuracy", "clean"):
+        for percent in range(100):
+            found = default_knobs(method, percent / 100, on_features(doubt, aim=aim)).selector
+            assert 0 <= found.get("cutoff", 0) <= percent / 100 and 1 <= found.get("c_d", 1) <= 12
