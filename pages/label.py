@@ -13,7 +13,7 @@ from pages.parts import labeling_subset as subset
 from pages.parts import project as projects
 from pages.parts.text import literal
 from semiprune_core.labeling import LabelStore, open_store
-from semiprune_core.labeling.progress_report import LabelProgress, progress
+from semiprune_core.labeling.progress_report import LabelProgress, further_ids, progress
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.steps import BY_KEY
@@ -26,7 +26,12 @@ VIEWS = {
     "agreement": ":material/group: Agreement",
     "exchange": ":material/swap_horiz: Import and export",
 }
-QUEUES = {"drawn": "Drawn images", "skipped": "Skipped images", "flagged": "Flagged images"}
+QUEUES = {
+    "drawn": "Drawn images",
+    "further": "Further images, with suggestions",
+    "skipped": "Skipped images",
+    "flagged": "Flagged images",
+}
 GRID_SIZES = (60, 120, 240)
 
 
@@ -37,9 +42,10 @@ def draw_first(project: Project, pool: Pool, store: LabelStore, annotator: str) 
         st.rerun()
 
 
-def choose_queue(standing: LabelProgress) -> str:
+def choose_queue(store: LabelStore, standing: LabelProgress) -> str:
     """Which images the deck shows; asked only where there is a choice."""
-    queues = {name: words for name, words in QUEUES.items() if name == "drawn" or getattr(standing, name)}
+    there = {"drawn": 1, "further": len(further_ids(store)), "skipped": standing.skipped, "flagged": standing.flagged}
+    queues = {name: words for name, words in QUEUES.items() if there[name]}
     if len(queues) == 1:
         return "drawn"
     chosen = st.selectbox(
@@ -74,7 +80,7 @@ def is_complete(project: Project, standing: LabelProgress) -> None:
         st.page_link("train.py", label="Or step by step: go to Train", icon=":material/arrow_forward:")
 
 
-def head(project: Project, annotator: str, standing: LabelProgress) -> tuple[str, str]:
+def head(project: Project, store: LabelStore, annotator: str, standing: LabelProgress) -> tuple[str, str]:
     """Title, the views, which images and who labels, in little height: the picture comes first."""
     st.caption(literal(project.title))
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -88,7 +94,7 @@ def head(project: Project, annotator: str, standing: LabelProgress) -> tuple[str
             key="label_view",
             label_visibility="collapsed",
         )
-        queue = choose_queue(standing) if view == "deck" and standing.per_class else "drawn"
+        queue = choose_queue(store, standing) if view == "deck" and standing.per_class else "drawn"
         with st.popover(literal(annotator, 24), icon=":material/person:", help="Who is labeling"):
             annotator_name.ask("Change name")
     return str(view), queue
@@ -110,9 +116,11 @@ def main() -> None:
             draw_first(project, pool, store, annotator)
         return
     standing = progress(store, annotator=annotator)
-    view, queue = head(project, annotator, standing)
+    view, queue = head(project, store, annotator, standing)
     if standing.complete:
         is_complete(project, standing)
+        if view == "deck" and subset.draw_for_classes(project, pool, store, annotator, standing):
+            st.rerun()
     if view in ("deck", "grid") and not len(store.classes):
         st.markdown("**Now add the classes.**")
         classes.editor(pool, store, annotator)
@@ -126,6 +134,8 @@ def main() -> None:
     elif view == "subset":
         report.numbers(standing)
         report.per_class(standing)
+        if subset.draw_for_classes(project, pool, store, annotator, standing):
+            st.rerun()
         st.markdown("**Draw more**")
         if subset.draw_form(project, pool, store, annotator):
             st.rerun()

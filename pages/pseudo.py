@@ -265,7 +265,7 @@ def another_seed(project: Project, store: LabelStore, run: PseudoRun) -> None:
     if live:
         st.caption(f"{literal(live[0].title)} is running. Its progress is on the Train page.")
         return
-    if run.artifact.inputs.get("labels") != store.snapshot().hash:
+    if not training.labels_are(project, run.artifact.inputs.get("labels"), store.snapshot()):
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         asked = st.button("Train with another seed", key="pseudo_twin", icon=":material/casino:")

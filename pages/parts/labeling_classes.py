@@ -82,7 +82,8 @@ def _save(store: LabelStore, sheet: list[LabelClass], edited: pd.DataFrame, anno
 
 
 def _add(pool: Pool, store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
-    missing = [name for name in pool.class_names if name not in {label_class.name for label_class in sheet}]
+    known_as = store.classes.book().known_as
+    missing = [name for name in pool.class_names if name not in known_as]
     if missing:
         words = f"Use the {count(len(missing), 'reference class', 'reference classes')}"
         if st.button(words, key="classes_reference", type="secondary" if sheet else "primary"):

@@ -9,13 +9,18 @@ from pages.parts import charts, errors
 from pages.parts.text import count, literal
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
+from semiprune_core.labeling.classes import find_class
 from semiprune_core.labeling.drawing import DRAW_METHODS, FEW_LABELS, Drawing, Preview, preview
+from semiprune_core.labeling.progress_report import LabelProgress
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
-from semiprune_core.trust.similarity import current_model, draw_evidence
+from semiprune_core.trust.similarity import can_draw_by_likeness, current_model, draw_evidence
 
 DEFAULT_PERCENT = 10.0
 UNIFORM = "uniform"
+FURTHER = 20
+"""Images drawn at once for classes without labels."""
+SHOWN = 12
 WAYS = {
     UNIFORM: "Uniformly at random, as in the paper",
     "coverage": "Spread across similar images (not in the paper)",
@@ -57,6 +62,57 @@ def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -
                 overlap=overlap,
                 annotator=annotator,
                 **draw_evidence(project, pool, method),
+            )
+    except SemiPruneError as error:
+        errors.show(error)
+        return False
+    return True
+
+
+def draw_for_classes(project: Project, pool: Pool, store: LabelStore, annotator: str, standing: LabelProgress) -> bool:
+    """Offer to draw where images of classes with no or few labels may be; True when something was drawn just now."""
+    missing = [name for name, n in standing.per_class.items() if not n]
+    thin = [name for name in standing.thin_classes if name not in missing]
+    labeled = any(standing.per_class.values())
+    if not (missing or thin) or not labeled or not can_draw_by_likeness(project, pool):
+        return False
+    with st.container(border=True):
+        if missing:
+            names = ", ".join(missing[:SHOWN]) + (" and more" if len(missing) > SHOWN else "")
+            have = "class has" if len(missing) == 1 else "classes have"
+            st.markdown(f"**{len(missing):,} {have} no label yet:** {literal(names, 600)}")
+            words = f"Draw {FURTHER} images that are most unlike the labeled ones"
+            if st.button(words, key="draw_unlike", icon=":material/travel_explore:"):
+                return _draw_further(project, pool, store, annotator, "unlike")
+        if thin:
+            with st.container(horizontal=True, vertical_alignment="bottom"):
+                chosen = st.selectbox("Few labels", thin, key="draw_near_class", width=240)
+                words = f"Draw {FURTHER} images like its own"
+                if st.button(words, key="draw_near", icon=":material/near_me:"):
+                    return _draw_further(project, pool, store, annotator, "near", near=str(chosen))
+        st.caption("These labels train the model, but do not measure it: they are not a random sample.")
+    return False
+
+
+def _draw_further(
+    project: Project, pool: Pool, store: LabelStore, annotator: str, method: str, *, near: str | None = None
+) -> bool:
+    try:
+        with st.spinner("Drawing"):
+            store.drawings.draw(
+                pool_hash=pool.hash,
+                ids=pool.ids,
+                duplicate_of=pool.duplicate_of,
+                count=min(FURTHER, len(pool)),
+                method=method,
+                annotator=annotator,
+                **draw_evidence(
+                    project,
+                    pool,
+                    method,
+                    count=FURTHER,
+                    near=None if near is None else find_class(store, near).class_id,
+                ),
             )
     except SemiPruneError as error:
         errors.show(error)

@@ -8,10 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.errors import InvalidSettingError, WorkspaceError
 from semiprune_core.labeling import LabelStore, open_store
-from semiprune_core.labeling.drawing import DRAW_METHODS
+from semiprune_core.labeling.classes import find_class
+from semiprune_core.labeling.drawing import DRAW_METHODS, draw_count
 from semiprune_core.labeling.export_labels import export_csv, export_label_studio
 from semiprune_core.labeling.import_labels import ImportResult, import_csv, import_label_studio, take_reference
 from semiprune_core.paths import shown
@@ -33,25 +36,39 @@ def _configure_sample(parser: argparse.ArgumentParser) -> None:
         "--method",
         choices=("uniform", *DRAW_METHODS),
         default="uniform",
-        help="coverage spreads over similar images, uncertainty picks what the trained model is least sure of; both "
-        "depart from the paper, and their labels give no unbiased estimates",
+        help="coverage spreads over similar images, uncertainty picks what the trained model is least sure of, unlike "
+        "what is farthest from the labeled images, near what is like a class; all of them depart from the paper, and "
+        "their labels give no unbiased estimates",
     )
+    parser.add_argument("--near", metavar="CLASS", help="a class with few labels: draw images like its own")
     parser.add_argument("--overlap", type=float, default=0.0, help="share of the images that two annotators label")
 
 
 def _sample(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     store, pool = _opened(workspace, args.name)
+    method = "near" if args.near is not None and args.method == "uniform" else args.method
+    if (args.near is not None) != (method == "near"):
+        raise InvalidSettingError("--near CLASS and --method near belong together.")
+    leaders = int((pool.duplicate_of == np.arange(len(pool))).sum())
+    fraction = None if args.count is not None else (0.10 if args.fraction is None else args.fraction)
+    evidence = draw_evidence(
+        workspace.project(args.name),
+        pool,
+        method,
+        count=draw_count(leaders, fraction=fraction, count=args.count),
+        near=None if args.near is None else find_class(store, args.near).class_id,
+    )
     drawing = store.drawings.draw(
         pool_hash=pool.hash,
         ids=pool.ids,
         duplicate_of=pool.duplicate_of,
-        fraction=None if args.count is not None else (0.10 if args.fraction is None else args.fraction),
+        fraction=fraction,
         count=args.count,
         seed=args.seed,
-        method=args.method,
+        method=method,
         overlap=args.overlap,
         annotator=ANNOTATOR,
-        **draw_evidence(workspace.project(args.name), pool, args.method),
+        **evidence,
     )
     value = {
         "project": args.name,

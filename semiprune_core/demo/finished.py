@@ -12,6 +12,7 @@ file is checked against the archive's manifest and every artifact against its ow
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -36,7 +37,7 @@ from semiprune_core.project import artifacts
 from semiprune_core.project.artifacts import versions
 from semiprune_core.project.pool import read_id, show_id
 from semiprune_core.project.workspace import Project, Workspace
-from semiprune_core.results import CoresetRun
+from semiprune_core.results import CoresetRun, latest_pseudo
 from semiprune_core.training import keep_snapshot
 
 ARCHIVE = Path(semiprune_core.__file__).resolve().parent.parent / "assets" / "demo_project.zip"
@@ -104,11 +105,12 @@ def unpack(project: Project, progress: Progress, archive: Path | None = None) ->
             )
         _put_labels(open_store(project), project, json.loads(packed.read(LABELS)))
         snapshot = open_store(project).snapshot()
-        if snapshot.hash != manifest["labels"]:
+        if manifest["labels"] not in (snapshot.hash, snapshot.hash_by_name):
             raise InvalidDataError(
                 "The finished demo's labels are not the ones it was trained on. Restore its archive."
             )
         keep_snapshot(project, snapshot)
+        keep_snapshot(project, dataclasses.replace(snapshot, class_ids=()))  # what an older archive's runs pin
         folders = _folders(manifest)
         for number, folder in enumerate(folders, start=1):
             _put_folder(packed, manifest, project, folder)
@@ -243,7 +245,7 @@ def write_archive(project: Project, path: Path = ARCHIVE, *, settings: Mapping[s
         "schema": SCHEMA,
         "title": TITLE,
         "pool": project.pool().hash,
-        "labels": store.snapshot().hash,
+        "labels": latest_pseudo(project).artifact.inputs["labels"],
         "settings": dict(settings or {}),
         "artifacts": {artifact.id: artifact.hash for artifact in packable},
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in content.items()},

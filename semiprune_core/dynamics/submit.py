@@ -19,7 +19,7 @@ from semiprune_core.results import PseudoRun, TrajectoryRun, latest_pseudo
 from semiprune_core.results.features import FeatureRun, feature_runs, latest_features
 from semiprune_core.results.pseudo import FINETUNED, FROZEN, SCRATCH
 from semiprune_core.settings import Settings
-from semiprune_core.training import STARTS
+from semiprune_core.training import STARTS, labels_are
 from semiprune_core.training.settings import PACKAGED_ENCODER
 
 FEWEST_EPOCHS = 2
@@ -157,7 +157,7 @@ def why_out_of_date(project: Project, artifact: Artifact) -> list[str]:
     pseudo = project.latest("pseudo")
     if pseudo is not None and artifact.inputs.get("pseudo") not in (None, pseudo.hash):
         reasons.append("there are newer pseudo-labels")
-    elif pseudo is not None and pseudo.inputs.get("labels", "") != open_store(project).snapshot().hash:
+    elif pseudo is not None and not labels_are(project, pseudo.inputs.get("labels"), open_store(project).snapshot()):
         reasons.append("people have changed labels since the pseudo-labels were made (train again first)")
     scores = project.latest("scores")
     if artifact.kind == "coreset" and scores is not None and "scores" in artifact.inputs:

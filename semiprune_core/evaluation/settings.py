@@ -40,6 +40,7 @@ from semiprune_core.results.score_source import has_own_evidence
 from semiprune_core.selection import Basis
 from semiprune_core.settings import Settings
 from semiprune_core.training import FROZEN, keep_snapshot, read_snapshot, reference_on, snapshot_path
+from semiprune_core.training.data import pool_classes
 from semiprune_core.trials import (
     BOOK,
     FINETUNE,
@@ -244,9 +245,7 @@ def _truth(
 def _true_labels(names: tuple[str, ...], pool: Pool, snapshot: LabelsSnapshot) -> IntArray:
     """(N,) the true label of each image where one is known: a person's, else the reference one; -1 elsewhere."""
     human, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
-    number = {name: index for index, name in enumerate(names)}
-    codes = np.array([number.get(name, -1) for name in snapshot.class_names] + [-1])
-    by_people = codes[human]
+    by_people = pool_classes(pool, names, snapshot.class_names)[human]
     return np.where(by_people >= 0, by_people, reference_on(names, pool))
 
 

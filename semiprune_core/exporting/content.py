@@ -19,13 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.labeling import has_store, open_store
+from semiprune_core.labeling import class_book, has_store, open_store
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.spreadsheet import TRIGGERS, safe_cell
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, Coreset, IntArray, PseudoLabels
 from semiprune_core.results import CoresetRun, PseudoRun, ScoreRun, check_same_pool, made_from
 from semiprune_core.scores import ScoreTable
+from semiprune_core.training import labels_are
 
 FIRST_SCORES = ("aum", "dual", "el2n", "forgetting", "mean_prob")
 COLUMNS = (
@@ -166,20 +167,22 @@ def open_content(project: Project, run: CoresetRun) -> Content:
 def labels_now(project: Project, pool: Pool, pseudo: PseudoRun) -> tuple[PseudoLabels, str | None]:
     """The run's labels with what people say now over them, and the hash of the human labels.
 
-    A class that came up after the training is added behind the others. A human label that was taken back since gives
-    way to the model's answer.
+    A class that came up after the training is added behind the others, and the model's answers follow a merge. A human
+    label that was taken back since gives way to the model's answer.
     """
     labels, trained_on = pseudo.labels(), pseudo.artifact.inputs.get("labels")
     if not has_store(project):
         return labels, trained_on
     now = open_store(project).snapshot()
-    if now.hash == trained_on or not len(now):
+    if not len(now) or labels_are(project, trained_on, now):
         return labels, trained_on
     names = (*labels.class_names, *(name for name in now.class_names if name not in labels.class_names))
     said, _ = now.on_pool(pool.ids, pool.duplicate_of)
     human = said != UNLABELED
     place = np.array([names.index(name) for name in now.class_names])
-    predicted, confidence = np.asarray(pseudo.predicted()), np.asarray(pseudo.confidence(), dtype=np.float32)
+    stands_for = np.array(class_book(project.folder).merged_places(labels.class_names, names))
+    predicted = stands_for[np.asarray(pseudo.predicted())]
+    confidence = np.asarray(pseudo.confidence(), dtype=np.float32)
     return (
         PseudoLabels(np.where(human, place[said], predicted), np.where(human, np.float32(1), confidence), human, names),
         now.hash,

@@ -1,6 +1,16 @@
 """Labeling: drawing the subset, the append-only label store, classes, leases, agreement, progress, files."""
 
 from semiprune_core.labeling.events import Ack, Event, Held
-from semiprune_core.labeling.store import LabelStore, copy_labels, forget_project, has_store, open_store
+from semiprune_core.labeling.store import LabelStore, class_book, copy_labels, forget_project, has_store, open_store
 
-__all__ = ["Ack", "Event", "Held", "LabelStore", "copy_labels", "forget_project", "has_store", "open_store"]
+__all__ = [
+    "Ack",
+    "Event",
+    "Held",
+    "LabelStore",
+    "class_book",
+    "copy_labels",
+    "forget_project",
+    "has_store",
+    "open_store",
+]

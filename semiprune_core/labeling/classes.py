@@ -21,6 +21,7 @@ from semiprune_core.errors import ConflictError, InvalidDataError, UnknownNameEr
 from semiprune_core.labeling import schema
 from semiprune_core.labeling.events import check_annotator
 from semiprune_core.paths import shown
+from semiprune_core.records import UNLABELED
 
 if TYPE_CHECKING:
     from semiprune_core.labeling.store import LabelStore
@@ -172,6 +173,63 @@ def resolve_merges(sheet: Iterable[LabelClass]) -> dict[int, int]:
             target = into[target]
         resolved[class_id] = target
     return resolved
+
+
+@dataclass(frozen=True)
+class ClassBook:
+    """Every class by its number and by each name it has or had: how an artifact's classes are called today.
+
+    ``names`` present names by number, merged classes' own among them; ``merged`` the number of the class that a merged
+    one counts for; ``known_as`` numbers by name, present names first, then those that classes had before.
+    """
+
+    names: Mapping[int, str]
+    merged: Mapping[int, int]
+    known_as: Mapping[str, int]
+
+    def ids_of(self, names: Iterable[str]) -> tuple[int | None, ...]:
+        """The numbers behind names, old or present; None for a name that no class ever had."""
+        return tuple(self.known_as.get(name) for name in names)
+
+    def names_now(self, class_ids: Sequence[int | None], recorded: Sequence[str]) -> tuple[str, ...]:
+        """What classes that an artifact ``recorded`` are called today, each by another name.
+
+        A merged one has the name of the other class, unless one of them has it already.
+        """
+        own = [name if number is None else self.names.get(number, name) for number, name in zip(class_ids, recorded)]
+        present: list[str] = []
+        for number, name in zip(class_ids, own, strict=True):
+            target = self.names.get(self.merged.get(number, number), name) if number is not None else name
+            free = target not in present and (target == name or target not in own)
+            name = target if free else name
+            while name in present:
+                name += " (removed)"
+            present.append(name)
+        return tuple(present)
+
+    def places(self, names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+        """For each of ``names`` its place among ``wanted``: by name, else as the same class; -1 where it has none."""
+        by_name = {name: place for place, name in enumerate(wanted)}
+        by_id = {class_id: place for place, class_id in enumerate(self.ids_of(wanted)) if class_id is not None}
+        found = []
+        for name, class_id in zip(names, self.ids_of(names), strict=True):
+            here = by_name.get(name)
+            if here is None and class_id is not None:
+                here = by_id.get(class_id, by_id.get(self.merged.get(class_id, class_id)))
+            found.append(UNLABELED if here is None else here)
+        return found
+
+    def merged_places(self, names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+        """For each of ``names`` (all among ``wanted``) the place of the class that it counts for today."""
+        place = {name: number for number, name in enumerate(wanted)}
+        found = []
+        for name, class_id in zip(names, self.ids_of(names), strict=True):
+            target = self.names.get(self.merged.get(class_id, class_id), name) if class_id is not None else name
+            found.append(place.get(target, place[name]))
+        return found
+
+
+NO_CLASSES = ClassBook({}, {}, {})
 
 
 class ClassSheet:
@@ -341,6 +399,19 @@ class ClassSheet:
 
         self._write(annotator, work)
 
+    def book(self) -> ClassBook:
+        """All classes under all their names."""
+        table = schema.class_events
+        renamed = sa.select(table.c.details).where(table.c.project == self.store.project, table.c.action == "rename")
+        with self.store.database.read() as connection:
+            sheet = self.read(connection)
+            former = connection.execute(renamed.order_by(table.c.seq)).scalars().all()
+        present = {entry.class_id for entry in sheet}
+        known_as = {details["from"]: details["class_id"] for details in former if details["class_id"] in present}
+        for entry in sorted(sheet, key=lambda entry: entry.merged_into is None):  # present classes are written last
+            known_as[entry.name] = entry.class_id
+        return ClassBook({entry.class_id: entry.name for entry in sheet}, resolve_merges(sheet), known_as)
+
     def history(self) -> list[dict[str, Any]]:
         """Every change of the classes, oldest first."""
         table = schema.class_events
@@ -387,6 +458,16 @@ class ClassSheet:
             return work(connection)
 
         return self.store.database.write(locked)
+
+
+def find_class(store: LabelStore, text: str) -> LabelClass:
+    """The class of this name, or else of this number."""
+    sheet = store.classes.all()
+    for entry in (*(entry for entry in sheet if entry.name == text), *sheet):
+        if text in (entry.name, str(entry.class_id)):
+            return entry
+    names = ", ".join(shown(entry.name, 40) for entry in sheet[:20]) or "none"
+    raise UnknownNameError(f"There is no class '{shown(text, 60)}'. Classes: {names}.", code="NO_CLASS")
 
 
 def _row(project: str, entry: LabelClass) -> dict[str, Any]:

@@ -7,7 +7,7 @@ and images added to the pool fall into place without moving the others.
 Pictures that come several times (by content) are drawn as one: the first is shown, its copies receive its label
 (:meth:`semiprune_core.labeling.snapshot.LabelsSnapshot.on_pool`). Every image is equally likely to be drawn.
 
-``coverage`` and ``uncertainty`` depart from the paper's uniform sample. Their labels train, but never estimate.
+All other methods depart from the paper's uniform sample. Their labels train, but never estimate.
 """
 
 from __future__ import annotations
@@ -153,6 +153,19 @@ def draw_uncertainty(ids: np.ndarray, count: int, *, seed: int, confidence: Floa
     return ids[np.lexsort((ranks(ids, seed), confidence))[:count]]
 
 
+@DRAW_METHODS.register("unlike", title="Most unlike the labeled ones", needs=("order",))
+def draw_unlike(ids: np.ndarray, count: int, *, seed: int, order: FloatArray, **_: Any) -> np.ndarray:
+    """The images that are farthest from every labeled one and from each other: lowest ``order`` (M,) first."""
+    _one_per_id("order", order, ids)
+    return ids[np.lexsort((ranks(ids, seed), order))[:count]]
+
+
+@DRAW_METHODS.register("near", title="Like the images of a class", needs=("order",))
+def draw_near(ids: np.ndarray, count: int, *, seed: int, order: FloatArray, **_: Any) -> np.ndarray:
+    """The images that are nearest to those of one class: lowest ``order`` (M,) first."""
+    return draw_unlike(ids, count, seed=seed, order=order)
+
+
 def _one_per_id(name: str, values: np.ndarray, ids: np.ndarray) -> None:
     if len(values) != len(ids):
         raise InvalidDataError(f"{name} has {len(values)} values for {len(ids)} images.")
@@ -259,8 +272,10 @@ class Drawings:
         annotator: str,
         features: FloatArray | None = None,
         confidence: FloatArray | None = None,
+        order: FloatArray | None = None,
     ) -> Drawing:
-        """Draw and record. ``ids`` (N,) and ``duplicate_of`` (N,) are the pool's; so are ``features``, ``confidence``.
+        """Draw and record. ``ids`` (N,) and ``duplicate_of`` (N,) are the pool's; so are ``features``, ``confidence``
+        and ``order``.
 
         ``uniform`` with the seed of an earlier uniform drawing extends it. The other methods draw ``count`` (or a
         fraction of the pool) among the pictures that no drawing holds yet. ``overlap`` is the share of the images
@@ -290,7 +305,7 @@ class Drawings:
                 free = self._free(leaders, ids, before)
                 if not len(free):
                     raise InvalidSettingError("Every image of the pool has already been drawn.")
-                given = {"features": features, "confidence": confidence}
+                given = {"features": features, "confidence": confidence, "order": order}
                 needed: dict[str, np.ndarray] = {}
                 for name in DRAW_METHODS.facts(method)["needs"]:
                     values = given[name]

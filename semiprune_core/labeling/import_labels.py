@@ -106,7 +106,9 @@ def take_reference(
     names, labels = pool.class_names, pool.reference_labels
     if not (labels >= 0).any():
         raise MissingStepError("The pool came without reference labels. Label the drawn images by hand.")
-    store.classes.add(names, annotator=REFERENCE)
+    book = store.classes.book()
+    store.classes.add([name for name in names if name not in book.known_as], annotator=REFERENCE)
+    names = book.names_now(book.ids_of(names), names)  # a class that was renamed or merged since keeps its labels
 
     def rows() -> Iterator[Row]:
         for row, (image_id, position) in enumerate(zip(drawn.tolist(), positions.tolist()), start=1):

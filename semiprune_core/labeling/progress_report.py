@@ -69,6 +69,25 @@ def n_labeled_classes(store: LabelStore) -> int:
     return len({into.get(class_id, class_id) for class_id in class_ids})
 
 
+def further_ids(store: LabelStore) -> np.ndarray:
+    """Undecided images of drawings that are not uniform, in order; none while a random drawing is still open.
+
+    Only these may be shown with a suggestion: labels of a random drawing measure, so they are given blind.
+    """
+    table = schema.current
+    decided = sa.select(table.c.image_id).where(
+        table.c.project == store.project, table.c.action.in_(("label", "skip", "settle"))
+    )
+    with store.database.read() as connection:
+        drawings = store.drawings.read_open(connection)
+        done = unsigned_array(connection.execute(decided.distinct()).scalars().all())
+    uniform, _ = together([drawing for drawing in drawings if drawing.uniform])
+    further, _ = together([drawing for drawing in drawings if not drawing.uniform])
+    if not np.isin(uniform, done).all():
+        return further[:0]
+    return further[~np.isin(further, done) & ~np.isin(further, uniform)]
+
+
 def progress(store: LabelStore, *, drawing_id: int | None = None, annotator: str | None = None) -> LabelProgress:
     """Progress on a drawing (where None, all open ones); the pace is the annotator's (where None, everybody's)."""
     with store.database.read() as connection:

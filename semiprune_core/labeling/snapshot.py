@@ -40,8 +40,11 @@ class LabelsSnapshot:
     """The labels a job pins. ``ids`` (M,) uint64 ascending, ``labels`` (M,) indices into ``class_names``.
 
     ``uniform_mask`` (M,) is True where the image was drawn uniformly *and* labeled without a suggestion in view:
-    only those may serve unbiased estimates. ``class_ids`` are the classes' numbers, () where they are not known.
-    ``hash`` covers all the rest.
+    only those may serve unbiased estimates. ``class_ids`` are the numbers of the classes, () in snapshots from before
+    they were kept.
+
+    ``hash`` covers which image has which class, by number: names, order and classes without a label change nothing.
+    ``hash_by_name`` is what it was before classes had numbers here; older runs pin that one.
     """
 
     ids: np.ndarray
@@ -50,12 +53,24 @@ class LabelsSnapshot:
     class_names: tuple[str, ...]
     class_ids: tuple[int, ...] = ()
     hash: str = field(init=False)
+    hash_by_name: str = field(init=False)
 
     def __post_init__(self) -> None:
-        digest = hashlib.sha256(canonical_json(list(self.class_names)).encode())
-        for array, kind in ((self.ids, np.uint64), (self.labels, np.int64), (self.uniform_mask, np.uint8)):
+        by_name = self._digest(canonical_json(list(self.class_names)), self.labels)
+        by_id = self._digest("by class id", self.label_ids) if self.class_ids else by_name
+        object.__setattr__(self, "hash", by_id)
+        object.__setattr__(self, "hash_by_name", by_name)
+
+    def _digest(self, first: str, labels: IntArray) -> str:
+        digest = hashlib.sha256(first.encode())
+        for array, kind in ((self.ids, np.uint64), (labels, np.int64), (self.uniform_mask, np.uint8)):
             digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
-        object.__setattr__(self, "hash", digest.hexdigest())
+        return digest.hexdigest()
+
+    @property
+    def label_ids(self) -> IntArray:
+        """(M,) the labels by the numbers of their classes."""
+        return np.array([*self.class_ids, UNLABELED], dtype=np.int64)[self.labels]
 
     def __len__(self) -> int:
         return len(self.ids)

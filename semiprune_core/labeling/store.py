@@ -21,7 +21,7 @@ from sqlalchemy.engine import Connection
 from semiprune_core.errors import InvalidDataError, WorkspaceError
 from semiprune_core.labeling import schema
 from semiprune_core.labeling.appending import Append, current_row, held_of_row, select_current
-from semiprune_core.labeling.classes import ClassSheet, LabelClass, resolve_merges
+from semiprune_core.labeling.classes import NO_CLASSES, ClassBook, ClassSheet, LabelClass, resolve_merges
 from semiprune_core.labeling.database import URL_VARIABLE, Database, shared_postgresql, shared_sqlite
 from semiprune_core.labeling.drawing import Drawing, Drawings
 from semiprune_core.labeling.events import (
@@ -46,7 +46,7 @@ from semiprune_core.labeling.snapshot import (
     settle,
     uniform_order,
 )
-from semiprune_core.project.workspace import Project
+from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.records import UNLABELED, BoolArray
 
 MAX_APPEND = 5_000
@@ -64,6 +64,13 @@ def open_store(project: Project) -> LabelStore:
 def has_store(project: Project) -> bool:
     """Whether anything was ever written to the project's label store; asking does not make one."""
     return bool(os.environ.get(URL_VARIABLE)) or (project.folder / "labels.sqlite").is_file()
+
+
+def class_book(folder: Path) -> ClassBook:
+    """How the classes of the project in ``folder`` are called, now and before; empty where it has no label store."""
+    if not os.environ.get(URL_VARIABLE) and not (folder / "labels.sqlite").is_file():
+        return NO_CLASSES
+    return open_store(Workspace(folder.parent).project(folder.name)).classes.book()
 
 
 def copy_labels(source: Project, target: Project) -> None:

@@ -23,7 +23,7 @@ FEWEST_FOR_OUTLOOK = 40
 NEXT = 100
 LITTLE = 0.01
 """More labels change little where the next hundred surely bring less than this."""
-UNSURE = 0.10
+UNSURE = 0.15
 """An outlook whose interval is wider than this says nothing."""
 POOR = 0.75
 """Where even the upper end of the accuracy is below this, the features are the limit, not the labels."""

@@ -17,6 +17,7 @@ from semiprune_core.methods import METHODS
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
+from semiprune_core.training import labels_are
 from semiprune_core.trials import FULL
 
 LINE = ("pseudo", "trajectory", "scores", "coreset")
@@ -48,7 +49,7 @@ def out_of_date(project: Project, pool: Pool | None = None) -> list[Stale]:
     """The newest artifact of each kind that is out of date, in the order of the line. ``pool`` where it is open."""
     if not project.has_pool():
         return []
-    labels, images = open_store(project).snapshot().hash, (pool or project.pool()).hash
+    labels, images = open_store(project).snapshot(), (pool or project.pool()).hash
     newest = {kind: project.latest(kind) for kind in (*LINE, "map")}
     kind_of = {artifact.hash: artifact for artifact in project.artifacts() if artifact.kind in (*LINE, "map")}
     stale: dict[str, Stale] = {}
@@ -58,7 +59,7 @@ def out_of_date(project: Project, pool: Pool | None = None) -> list[Stale]:
         reason = ""
         for role, value in artifact.inputs.items():
             made_from = kind_of.get(value)
-            if role == "labels" and value != labels:
+            if role == "labels" and not labels_are(project, value, labels):
                 reason = "labels have changed since it was made"
             elif role == "pool" and value != images:
                 reason = "images were added since it was made"
@@ -106,7 +107,7 @@ def _changes(project: Project, artifact: Artifact, uses: dict[str, bool], pool: 
     changes = []
     if made_from.get("pool", "") not in ("", (pool or project.pool()).hash):
         changes.append("the pool changed")
-    if "labels" in made_from and made_from["labels"] != open_store(project).snapshot().hash:
+    if "labels" in made_from and not labels_are(project, made_from["labels"], open_store(project).snapshot()):
         changes.append("people's labels changed")
     for kind, words in (("scores", "were"), ("pseudo", "was")):
         newest = project.latest(kind)

@@ -22,7 +22,7 @@ from semiprune_core.refresh import submit as refresh
 from semiprune_core.refresh.freshness import WORDS
 from semiprune_core.results import CoresetRun, PseudoRun, TrajectoryRun, latest_pseudo, latest_scores, made_from
 from semiprune_core.scores import ScoreSettings
-from semiprune_core.training import TrainSettings, start_training
+from semiprune_core.training import TrainSettings, labels_are, start_training
 
 LOOK_SECONDS = 0.5
 
@@ -95,9 +95,13 @@ class Refresh:
         pseudo = self.project.latest("pseudo")
         if pseudo is not None:
             now["pseudo"] = pseudo.hash
-        if job.id != self.lead.record.get("pseudo", {}).get("job"):
-            now["labels"] = open_store(self.project).snapshot().hash
-        return all(now.get(name, value) == value for name, value in job.pins.items())
+        is_ours = job.id == self.lead.record.get("pseudo", {}).get("job")
+        same_labels = (
+            is_ours
+            or "labels" not in job.pins
+            or labels_are(self.project, job.pins["labels"], open_store(self.project).snapshot())
+        )
+        return same_labels and all(now.get(name, value) == value for name, value in job.pins.items())
 
     def _submit(self, step: str) -> Job:
         made = refresh.again(self.project, step, self._before(step))

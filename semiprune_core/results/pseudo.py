@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from semiprune_core import files
 from semiprune_core.errors import MissingStepError
+from semiprune_core.labeling import class_book
+from semiprune_core.labeling.classes import ClassBook
 from semiprune_core.project.artifacts import Artifact, Draft
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import BoolArray, FloatArray, IntArray, PseudoLabels
@@ -31,8 +34,24 @@ class PseudoRun:
         return np.load(self.artifact.path(f"{name}.npy"), mmap_mode="r", allow_pickle=False)
 
     @property
-    def class_names(self) -> tuple[str, ...]:
+    def recorded_names(self) -> tuple[str, ...]:
+        """The classes as they were called when the run was made."""
         return tuple(self.artifact.facts["class_names"])
+
+    @cached_property
+    def class_ids(self) -> tuple[int | None, ...]:
+        """The numbers of the classes; in a run from before they were kept, found by the names they have or had."""
+        numbers = self.artifact.facts.get("class_ids")
+        return tuple(numbers) if numbers else self._book.ids_of(self.recorded_names)
+
+    @cached_property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes as they are called now."""
+        return self._book.names_now(self.class_ids, self.recorded_names)
+
+    @cached_property
+    def _book(self) -> ClassBook:
+        return class_book(self.artifact.folder.parents[1])
 
     @property
     def start(self) -> str:
@@ -91,6 +110,7 @@ def write_pseudo(
     held_out_mask: BoolArray,
     features: np.ndarray,
     class_names: tuple[str, ...],
+    class_ids: tuple[int, ...] = (),
     quality: Mapping[str, Any] | None,
     history: list[dict[str, Any]],
     margin: FloatArray | None = None,
@@ -113,6 +133,7 @@ def write_pseudo(
     counts = np.bincount(labels, minlength=len(class_names))
     draft.facts.update(
         class_names=list(class_names),
+        class_ids=list(class_ids),
         class_counts=counts.tolist(),
         n_images=len(labels),
         n_human=int(human_mask.sum()),

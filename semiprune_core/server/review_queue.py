@@ -1,6 +1,7 @@
 """The review queues of the labeling deck: doubtful pseudo-labels with the model's answer as the suggestion.
 
-``doubt`` takes every signal there is, ``doubt_<signal>`` one of them, ``coreset:<id>`` the images of one coreset.
+``doubt`` takes every signal there is, ``doubt_<signal>`` one of them, ``coreset:<id>`` the images of one coreset,
+``further`` the images that were drawn on purpose.
 Decisions go to the round "review": they are human labels, and never part of an unbiased estimate.
 """
 
@@ -13,6 +14,8 @@ import numpy as np
 from semiprune_core.errors import MissingStepError
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.events import REVIEW_ROUND
+from semiprune_core.labeling.progress_report import further_ids
+from semiprune_core.live import guesses
 from semiprune_core.project.cache import LRUCache
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project, Workspace
@@ -21,6 +24,7 @@ from semiprune_core.results import PseudoRun, made_from, open_coreset
 from semiprune_core.server.queues import QUEUES, Cards
 from semiprune_core.trust import review
 from semiprune_core.trust.quality_report import pool_of_run
+from semiprune_core.trust.similarity import current_model
 
 _SIGNALS: LRUCache[dict[str, FloatArray]] = LRUCache(4)
 
@@ -79,14 +83,42 @@ def _cards(
         left_out |= ~np.isin(np.arange(len(scored_pool)), within)
     use = None if signal is None else (signal,)
     order = review.doubt(signals, use=use, leave_out=np.flatnonzero(left_out)).order[:n]
-    number = {entry.name: entry.class_id for entry in store.classes.all() if entry.merged_into is None}
+    merged = store.classes.book().merged
+    shown = {entry.class_id for entry in store.classes.all()}
+    number = [UNLABELED if class_id is None else merged.get(class_id, class_id) for class_id in run.class_ids]
     predicted, confidence = np.asarray(run.predicted())[order], np.asarray(run.confidence())[order]
     ids = scored_pool.ids[order]
     suggestions = {
-        int(image_id): (number[run.class_names[label]], float(sure))
+        int(image_id): (number[label], float(sure))
         for image_id, label, sure in zip(ids, predicted, confidence, strict=True)
-        if run.class_names[label] in number
+        if number[label] in shown
     }
+    return Cards(ids, REVIEW_ROUND, suggestions=suggestions)
+
+
+@QUEUES.register("further", title="Further images, with suggestions")
+def further(store: LabelStore, pool: Pool, annotator: str, n: int) -> Cards:
+    """Images that were drawn on purpose after the random part, with the best guess there is.
+
+    It is the head's on the labels so far, else the newest run's. Decisions are reviews, as the answer was in view.
+    """
+    ids = further_ids(store)[:n]
+    project, learned = project_of(pool), pool.split("pool")
+    guess = guesses(project)
+    if guess is not None and len(guess.class_ids) == len(learned):
+        class_ids, confidence = guess.class_ids, guess.confidence
+    elif (run := current_model(project, learned)) is not None:
+        numbers = np.array([UNLABELED if number is None else number for number in run.class_ids])
+        class_ids, confidence = numbers[run.predicted()], run.confidence()
+    else:
+        return Cards(ids, REVIEW_ROUND)
+    merged = store.classes.book().merged
+    shown = {entry.class_id for entry in store.classes.all()}
+    suggestions = {}
+    for image_id, position in zip(ids.tolist(), learned.positions(ids).tolist(), strict=True):
+        class_id = merged.get(int(class_ids[position]), int(class_ids[position]))
+        if position >= 0 and class_id in shown:
+            suggestions[image_id] = (class_id, float(confidence[position]))
     return Cards(ids, REVIEW_ROUND, suggestions=suggestions)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from semiprune_core import files
 from semiprune_core.errors import InvalidDataError, SemiPruneError, WorkspaceError
-from semiprune_core.labeling import open_store
+from semiprune_core.labeling import class_book, open_store
+from semiprune_core.labeling.classes import NO_CLASSES
 from semiprune_core.labeling.drawing import FEW_LABELS
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.learning.labels import check_learnable
@@ -42,10 +43,19 @@ def labels_on_pool(snapshot: LabelsSnapshot, pool: Pool) -> PoolLabels:
 
 
 def reference_on(class_names: Sequence[str], pool: Pool) -> IntArray:
-    """(N,) the pool's reference labels as indices into ``class_names``; -1 where there is none of that name."""
-    number = {name: index for index, name in enumerate(class_names)}
-    codes = np.array([number.get(name, UNLABELED) for name in pool.class_names] + [UNLABELED])
-    return codes[pool.reference_labels]
+    """(N,) the pool's reference labels as indices into ``class_names``, whatever the classes were renamed to since;
+    -1 where there is none of them."""
+    return pool_classes(pool, class_names)[pool.reference_labels]
+
+
+def pool_classes(pool: Pool, class_names: Sequence[str], given: Sequence[str] | None = None) -> IntArray:
+    """The place among ``class_names`` of each class of the pool's project that is ``given``, by any name it has or had.
+
+    Where None: of each class that the pool came with. Behind them stands -1, for no label.
+    """
+    book = class_book(pool.segments[0].artifact.folder.parents[1]) if pool.segments else NO_CLASSES
+    places = book.places(pool.class_names if given is None else given, class_names)
+    return np.array([*places, UNLABELED], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

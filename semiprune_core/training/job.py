@@ -113,6 +113,7 @@ def _write(task: Task, answers: Answers, facts: Mapping[str, Any] | None = None)
             held_out_mask=answers.held_out_mask,
             features=answers.features,
             class_names=task.class_names,
+            class_ids=task.snapshot.class_ids,
             quality=answers.quality.to_json() if answers.quality else None,
             history=list(answers.history),
         )

@@ -7,13 +7,16 @@ import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from semiprune_core import files
 from semiprune_core.errors import WorkspaceError
+from semiprune_core.labeling import class_book
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.project.workspace import Project
+from semiprune_core.records import UNLABELED, IntArray
 
 SNAPSHOTS = "snapshots"
 
@@ -35,7 +38,10 @@ def snapshot_path(project: Project, snapshot_hash: str) -> Path:
 def snapshot_bytes(snapshot: LabelsSnapshot) -> bytes:
     data = io.BytesIO()
     names = np.frombuffer(json.dumps(snapshot.class_names).encode("ascii"), dtype=np.uint8)
-    np.savez(data, ids=snapshot.ids, labels=snapshot.labels, uniform_mask=snapshot.uniform_mask, class_names=names)
+    arrays: dict[str, Any] = {"ids": snapshot.ids, "labels": snapshot.labels, "uniform_mask": snapshot.uniform_mask}
+    if snapshot.class_ids:
+        arrays["class_ids"] = np.array(snapshot.class_ids, dtype=np.int64)
+    np.savez(data, class_names=names, **arrays)
     return data.getvalue()
 
 
@@ -44,7 +50,8 @@ def read_snapshot(path: Path, snapshot_hash: str) -> LabelsSnapshot:
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             names = tuple(json.loads(arrays["class_names"].tobytes()))
-            snapshot = LabelsSnapshot(arrays["ids"], arrays["labels"], arrays["uniform_mask"], names)
+            class_ids = tuple(arrays["class_ids"].tolist()) if "class_ids" in arrays else ()
+            snapshot = LabelsSnapshot(arrays["ids"], arrays["labels"], arrays["uniform_mask"], names, class_ids)
     except FileNotFoundError:
         raise WorkspaceError(
             f"The labels that this run was started on are missing: {path}. Start a new run.", code="LABELS_MISSING"
@@ -60,36 +67,45 @@ def read_snapshot(path: Path, snapshot_hash: str) -> LabelsSnapshot:
 
 @dataclass(frozen=True)
 class LabelChange:
-    """How labels differ from those of an earlier snapshot."""
+    """How labels differ from those of an earlier snapshot; all zero where that one is missing, or where only it changed
+    which of them were drawn uniformly."""
 
     added: int
     changed: int
     removed: int
-    classes_changed: bool
 
     @property
     def sentence(self) -> str:
         counts = {"new": self.added, "changed": self.changed, "removed": self.removed}
         changes = ", ".join(f"{n:,} {word}" for word, n in counts.items() if n)
-        if changes:
-            return f"Labels changed since this run: {changes}."
-        return "The classes changed since this run." if self.classes_changed else "The labels changed since this run."
+        return f"Labels changed since this run: {changes}." if changes else "The labels changed since this run."
 
 
 def changes_since(project: Project, snapshot_hash: str, now: LabelsSnapshot) -> LabelChange | None:
-    """What changed since the snapshot with this hash; None where nothing did."""
-    if snapshot_hash == now.hash:
+    """What changed since the snapshot with this hash; None where nothing did. Classes count by number, not by name."""
+    if snapshot_hash in (now.hash, now.hash_by_name):
         return None
     try:
         before = read_snapshot(snapshot_path(project, snapshot_hash), snapshot_hash)
     except WorkspaceError:
-        return LabelChange(0, 0, 0, False)
+        return LabelChange(0, 0, 0)
     both, place_before, place_now = np.intersect1d(before.ids, now.ids, assume_unique=True, return_indices=True)
-    then = np.array(before.class_names, dtype=object)[before.labels[place_before]]
-    today = np.array(now.class_names, dtype=object)[now.labels[place_now]]
-    return LabelChange(
-        added=len(now.ids) - len(both),
-        changed=int((then != today).sum()),
-        removed=len(before.ids) - len(both),
-        classes_changed=before.class_names != now.class_names,
-    )
+    then, today = _numbers(project, before)[place_before], _numbers(project, now)[place_now]
+    added, removed, changed = len(now.ids) - len(both), len(before.ids) - len(both), int((then != today).sum())
+    if not (added or removed or changed) and np.array_equal(before.uniform_mask, now.uniform_mask):
+        return None
+    return LabelChange(added, changed, removed)
+
+
+def labels_are(project: Project, snapshot_hash: str | None, now: LabelsSnapshot) -> bool:
+    """Whether the labels of ``now`` are those of the snapshot with this hash."""
+    return snapshot_hash is not None and changes_since(project, snapshot_hash, now) is None
+
+
+def _numbers(project: Project, snapshot: LabelsSnapshot) -> IntArray:
+    """(M,) the labels by the numbers of their classes, found by name in a snapshot from before they were kept."""
+    if snapshot.class_ids:
+        return snapshot.label_ids
+    numbers = class_book(project.folder).ids_of(snapshot.class_names)
+    lookup = [-2 - place if number is None else number for place, number in enumerate(numbers)]
+    return np.array([*lookup, UNLABELED], dtype=np.int64)[snapshot.labels]

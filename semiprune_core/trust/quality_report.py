@@ -23,6 +23,7 @@ from semiprune_core.project.pool import Pool
 from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray
 from semiprune_core.results import PseudoRun
 from semiprune_core.results.pseudo import FROZEN
+from semiprune_core.training.data import pool_classes
 
 SMALL_SUBSET = 5
 """Subsets with fewer images are not listed."""
@@ -264,8 +265,10 @@ def pool_of_run(pool: Pool, run: PseudoRun) -> Pool:
 
 def reference_labels_of(pool: Pool, run: PseudoRun) -> tuple[IntArray, tuple[str, ...]]:
     """Reference labels (N,) over the run's classes followed by the classes it does not know; -1 for none."""
-    names = (*run.class_names, *(name for name in pool.class_names if name not in run.class_names))
-    return match_classes(pool.reference_labels, pool.class_names, names), names
+    places = pool_classes(pool, run.class_names)
+    unknown = tuple(name for name, place in zip(pool.class_names, places) if place < 0)
+    places[:-1][places[:-1] < 0] = len(run.class_names) + np.arange(len(unknown))
+    return places[pool.reference_labels], (*run.class_names, *unknown)
 
 
 def tagged_subsets(pool: Pool) -> dict[str, BoolArray]:

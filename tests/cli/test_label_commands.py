@@ -1,4 +1,4 @@
-"""``semiprune sample`` and ``semiprune labels``."""
+"""``semiprune sample``, ``semiprune labels`` and ``semiprune classes``."""
 
 import json
 
@@ -104,3 +104,37 @@ def test_a_mistake_is_one_sentence(run, project, words, reason):
     assert code == 1
     assert reason in said
     assert said.count("\n") == 1
+
+
+def test_classes_are_added_renamed_merged_ordered_and_removed(run, project):
+    def names(*words):
+        code, value = run("classes", project.name, *words)
+        assert code == 0, value
+        return [row["name"] for row in value["classes"]]
+
+    assert names() == [] and names("add", "cat", "dog", "owl", "wolf") == ["cat", "dog", "owl", "wolf"]
+    assert names("rename", "owl", "eagle") == ["cat", "dog", "eagle", "wolf"]
+    assert names("merge", "wolf", "dog") == ["cat", "dog", "eagle"]
+    assert names("order", "eagle") == ["eagle", "cat", "dog"]
+    assert names("remove", "2") == ["cat", "dog"]
+    rows = run("classes", project.name, "set", "cat", "--key", "x", "--colour", "#102030")[1]["classes"]
+    assert (rows[0]["key"], rows[0]["colour"], rows[0]["labels"]) == ("x", "#102030", 0)
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["rename", "cat"], "Write: semiprune classes"),
+        (["rename", "bird", "owl"], "There is no class 'bird'. Classes: cat, dog."),
+        (["rename", "cat", "dog"], "There is already a class 'dog'. Choose another name, or merge the two classes."),
+        (["merge", "cat", "cat"], "A class cannot be merged into itself."),
+        (["remove", "cat"], "The class 'cat' has labels. Merge it into another class instead."),
+        (["set", "cat"], "--key K --colour #rrggbb"),
+        (["add", "owl", "--key", "o"], "--key and --colour belong to: semiprune classes NAME set CLASS"),
+    ],
+)
+def test_what_cannot_be_done_with_classes_is_said_as_on_the_page(run, project, words, sentence):
+    run("sample", project.name, "--fraction", "1")
+    run("labels", "reference", project.name)
+    code, said = run("classes", project.name, *words)
+    assert code == 1 and sentence in said

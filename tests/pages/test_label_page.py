@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from semiprune_core import steps
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import Event, open_store
+from tests.support.fake_features import give_features
 from tests.support.fake_model import give_model
 from tests.support.waiting import PATIENCE
 
@@ -35,6 +37,21 @@ def opened(project, *, annotator="ada", view=None):
     app.switch_page("label.py").run()
     assert not app.exception
     return app
+
+
+def test_a_class_without_labels_can_be_looked_for(project, store):
+    draw(project, store, fraction=0.5)
+    store.classes.add(["cat", "dog", "owl"], annotator="ada")
+    give_features(project, np.eye(len(project.pool())))
+    ids = store.drawings.latest().ids
+    store.append([Event(event_id=f"e{i}", annotator="ada", action="label", image_id=int(i), class_id=0) for i in ids])
+    app = opened(project)
+    assert any("2 classes have no label yet:** dog, owl" in text.value for text in app.markdown)
+    app.button(key="draw_unlike").click().run()
+    assert not app.exception
+    drawing = store.drawings.latest()
+    assert (drawing.method, drawing.uniform, len(drawing)) == ("unlike", False, 10)
+    assert not set(drawing.ids.tolist()) & set(ids.tolist())
 
 
 def draw(project, store, **how):

@@ -49,8 +49,12 @@ def fake_pseudo(
     n_features: int = 64,
     held_out: float = 0.3,
     margin: np.ndarray | None = None,
+    by_name: bool = False,
 ) -> PseudoRun:
-    """A finished SSL run of the project's labels that never ran; without ``margin`` (N,) as older versions wrote it."""
+    """A finished SSL run of the project's labels that never ran; without ``margin`` (N,) as older versions wrote it.
+
+    ``by_name``: as versions wrote it that knew no class ids.
+    """
     rng = np.random.default_rng(seed)
     pool, snapshot = project.pool(), open_store(project).snapshot()
     human, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
@@ -68,7 +72,7 @@ def fake_pseudo(
     with project.draft(
         "pseudo",
         settings={"algorithm": "fixmatch", "preset": "none", "refit": False, "cross_fit": 0},
-        inputs={"pool": pool.hash, "labels": snapshot.hash},
+        inputs={"pool": pool.hash, "labels": snapshot.hash_by_name if by_name else snapshot.hash},
         seed=seed,
     ) as draft:
         write_pseudo(
@@ -80,6 +84,7 @@ def fake_pseudo(
             held_out_mask=held,
             features=pixel_features(images, n_components=n_features),
             class_names=snapshot.class_names,
+            class_ids=() if by_name else snapshot.class_ids,
             quality=quality.to_json() if quality else None,
             history=[],
             margin=margin,
