@@ -9,7 +9,7 @@ from semiprune_core import cli
 from semiprune_core.labeling import Event, open_store
 from semiprune_core.live import follow
 from semiprune_core.server.queues import next_cards
-from semiprune_core.trust.farthest import REST, farthest_first, nearest_first
+from semiprune_core.trust.farthest import REST, directions, farthest_first, nearest_first
 from tests.support.fake_features import clouds_of, give_features
 from tests.support.pools import NAMES
 from tests.support.training_projects import label, small_project
@@ -20,8 +20,7 @@ def test_each_turn_takes_what_is_farthest_from_all_before():
     features, labeled = rng.normal(size=(30, 5)), np.array([0, 1])
     candidates = np.arange(4, 30)
     order = farthest_first(features, labeled, candidates, 6)
-    rows = features - features.mean(0)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = directions(features)
     taken = list(labeled)
     for turn in range(6):
         left = [place for place in candidates if place not in taken]
