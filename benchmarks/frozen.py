@@ -1,6 +1,7 @@
 """Heads on frozen features, a tenth of the labels: accuracy and balanced accuracy on the images without a label.
 
     .venv/bin/python benchmarks/frozen.py --data DIR --work DIR heads [--pools P,Q] [--draws 3] [--small] [--keep]
+    .venv/bin/python benchmarks/frozen.py --data DIR --work DIR confirm [--pools P,Q] [--draws 3] [--small] [--keep]
     .venv/bin/python benchmarks/frozen.py --data DIR --work DIR coverage [--draws 2000] [--small] [--keep]
     .venv/bin/python benchmarks/frozen.py --data DIR --work DIR duplicates [--pools P,Q] [--small] [--keep]
 
@@ -13,6 +14,7 @@ first 6,000 images of the file) and ``fashion`` (those of the demo pool among Fa
 from __future__ import annotations
 
 import io
+import os
 import time
 import zipfile
 from dataclasses import asdict
@@ -25,17 +27,30 @@ from common import benchmark_parser, finish
 from PIL import Image
 
 from semiprune_core.embeddings.encoders import PACKAGED, encode, open_encoder
+from semiprune_core.features import EmbedSettings
+from semiprune_core.features.embed import embed
+from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources import parse_source
 from semiprune_core.learning import augment
 from semiprune_core.learning.frozen import FrozenSettings, Views, fit_pool, near_duplicates, prepare_pool
 from semiprune_core.learning.frozen.coverage import simulate_coverage
 from semiprune_core.learning.frozen.duplicates import centred_rows
 from semiprune_core.learning.frozen.prepare import Scaling, main_directions
-from semiprune_core.paths import PathGuard
+from semiprune_core.paths import ROOTS_VARIABLE, PathGuard
+from semiprune_core.progress import Collected
+from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.records import UNLABELED
+from semiprune_core.training.heads import prepare_features
 
 DEMO = Path(__file__).parents[1] / "assets" / "demo_pool.npz"
 TUNING = ("cifar_first", "fashion")
 POOLS = (*TUNING, "photos", "cifar", "cifar_rest", "signs", "demo")
+SOURCES = {
+    "photos": "clothing_photos.zip",
+    "cifar": "cifar10_12k.npz",
+    "signs": "traffic_signs_6k.npz",
+    "demo": "demo",
+}
 SIDES = {"photos": 224}
 SIDE = 160
 COPIES = ("resized", "recompressed", "cropped", "mirrored")
@@ -152,18 +167,68 @@ def _run(
     }
 
 
-def coverage(pools: list[str], n_draws: int, data: Path, work: Path) -> dict[str, Any]:
-    """On 3,000 images in 32 main directions, so that thousands of draws are feasible."""
-    settings = FrozenSettings(smooth=False, penalties=(1e-2, 1e-3))
+def confirm(pools: list[str], n_draws: int, data: Path, work: Path) -> dict[str, Any]:
+    """The app's own way: import, features by default, heads; on label draws that nothing was tuned on.
+
+    ``folds that split near-duplicates`` shows how far frames of one film would flatter the estimate.
+    """
+    os.environ[ROOTS_VARIABLE] = os.pathsep.join(str(place.resolve()) for place in (data, work))
     found: dict[str, Any] = {}
     for pool in pools:
-        images, truth = open_images(pool, data)
-        kept = np.random.default_rng(5).permutation(len(truth))[:3000]
-        plain = features(pool, "plain", images, work)[kept]
-        rows = main_directions(Scaling.of(plain)(plain), 32)
-        prepared = prepare_pool(rows, settings).with_kernel(settings.alpha)
-        for n_labels in (60, 150, 600):
-            result = asdict(simulate_coverage(prepared, truth[kept], n_labels, range(n_draws), settings))
+        project = _imported(pool, SOURCES.get(pool, pool), data, work)
+        began, used = time.perf_counter(), time.process_time()
+        run = embed(project, EmbedSettings(), Collected(), folder=work / f"blocks-{project.name}")
+        seconds = {"embed": time.perf_counter() - began, "embed_cpu": time.process_time() - used}
+        truth = project.pool().reference_labels
+        began = time.perf_counter()
+        prepared = prepare_features(run, FrozenSettings())
+        seconds["prepare"] = time.perf_counter() - began
+        plain = prepare_pool(np.array(run.features()), FrozenSettings(smooth=False))
+        apart = np.arange(len(truth))
+        found[pool] = {
+            "encoder": run.encoder,
+            "seconds": {name: round(value, 1) for name, value in seconds.items()},
+            "n_near_duplicates": len(truth) - len(np.unique(prepared.groups)),
+        }
+        for name, ready, groups, changes in (
+            ("default", prepared.pool, prepared.groups, {}),
+            ("default, folds that split near-duplicates", prepared.pool, apart, {}),
+            ("logistic, features alone", plain, prepared.groups, {"head": "logistic", "smooth": False}),
+            ("propagation", prepared.pool, prepared.groups, {"head": "propagation"}),
+        ):
+            settings = FrozenSettings(**changes)
+            runs = [_run(ready, truth, groups, settings, seed=1000 + draw) for draw in range(n_draws)]
+            found[pool][name] = {
+                **{key: round(float(np.mean([run[key] for run in runs])), 4) for key in runs[0]},
+                "each": [round(run["accuracy"], 4) for run in runs],
+            }
+            print(pool, name, found[pool][name], flush=True)
+    return found
+
+
+def _imported(pool: str, source: str, data: Path, work: Path) -> Project:
+    """The pool as a project in ``work``, imported once."""
+    workspace = Workspace.open(work / "home")
+    name = Path(pool).stem.lower()
+    if not (work / "home" / name).is_dir():
+        spec = parse_source(source if source == "demo" else str(data / source))
+        import_source(workspace.create(name), ImportSettings(source=spec.to_json()), Collected())
+    return workspace.project(name)
+
+
+def coverage(pools: list[str], n_draws: int, data: Path, work: Path) -> dict[str, Any]:
+    """In 16 main directions with five folds and one penalty, so that thousands of draws are feasible."""
+    settings = FrozenSettings(smooth=False, penalties=(1e-3,), n_folds=5)
+    found: dict[str, Any] = {}
+    for pool in pools:
+        images, everything = open_images(pool, data)
+        plain = features(pool, "plain", images, work)
+        for n_labels, size in ((60, 1500), (150, 1500), (600, 6000)):
+            kept = np.random.default_rng(5).permutation(len(everything))[:size]
+            truth = everything[kept]
+            rows = main_directions(Scaling.of(plain[kept])(plain[kept]), 16)
+            prepared = prepare_pool(rows, settings).with_kernel(settings.alpha)
+            result = asdict(simulate_coverage(prepared, truth, n_labels, range(n_draws), settings))
             found[f"{pool} {n_labels}"] = result
             print(pool, n_labels, result, flush=True)
     return found
@@ -208,7 +273,7 @@ def _copies(image: np.ndarray) -> list[np.ndarray]:
     return [np.asarray(copy).reshape(image.shape) for copy in made]
 
 
-PARTS = {"heads": heads, "coverage": coverage, "duplicates": duplicates}
+PARTS = {"heads": heads, "confirm": confirm, "coverage": coverage, "duplicates": duplicates}
 
 
 def main() -> None:
@@ -220,7 +285,8 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=0)
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
-    pools = args.pools.split(",") if args.pools else list(POOLS if args.part == "heads" else TUNING)
+    usual = {"heads": POOLS, "confirm": tuple(SOURCES)}.get(args.part, TUNING)
+    pools = args.pools.split(",") if args.pools else list(usual)
     n_draws = args.draws or (2000 if args.part == "coverage" else 3)
     if args.small:
         pools, n_draws = pools[:1], 1

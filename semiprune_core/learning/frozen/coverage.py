@@ -18,7 +18,9 @@ from semiprune_core.records import UNLABELED, IntArray
 class Coverage:
     """Over ``n_draws``: the share of intervals that hold the truth, and of Wilson's on the same answers.
 
-    ``wider`` is the mean width as a multiple of Wilson's, ``bias`` the mean of estimate less truth.
+    ``wider`` is the mean width as a multiple of Wilson's, ``bias`` the mean of estimate less truth. ``shared`` is what
+    ``intervals.SHARED`` has to cover: by how much the mean square of estimate less truth exceeds what the two samples
+    alone would give (the labels, the images without one), as a multiple of the labels' part.
     """
 
     n_draws: int
@@ -26,6 +28,7 @@ class Coverage:
     wilson_covered: float
     wider: float
     bias: float
+    shared: float
 
 
 def simulate_coverage(
@@ -49,7 +52,11 @@ def simulate_coverage(
                 plain.low <= real <= plain.high,
                 (ours.high - ours.low) / (plain.high - plain.low),
                 ours.value - real,
+                real,
             )
         )
-    means = np.array(rows, dtype=float).mean(0)
-    return Coverage(len(rows), *(float(mean) for mean in means))
+    table = np.array(rows, dtype=float)
+    covered, plainly, wider, bias, real = (float(mean) for mean in table.mean(0))
+    apart = float((table[:, 3] ** 2).mean()) / max(real * (1 - real), 1e-9)
+    shared = n_labels * (apart - 1 / (len(pool) - n_labels)) - 1
+    return Coverage(len(rows), covered, plainly, wider, bias, shared)

@@ -31,3 +31,8 @@ def test_the_interval_holds_the_truth_and_is_not_much_wider_than_wilsons(demo, n
     found = simulate_coverage(*demo, n_labels, range(2000 if FULL else n_draws), SETTINGS)
     assert found.covered >= 0.93
     assert found.wider <= 1.25
+
+
+def test_the_part_of_the_folds_is_told_apart_from_that_of_the_samples(demo):
+    found = simulate_coverage(*demo, 60, range(3), SETTINGS)
+    assert found.n_draws == 3 and np.isfinite(found.shared) and found.shared > -1
