@@ -21,7 +21,7 @@ from semiprune_core.learning.settings_help import SettingHelp
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.project.workspace import Project
 from semiprune_core.training import TrainingData, TrainSettings
-from semiprune_core.training.settings import PACKAGED_ENCODER
+from semiprune_core.training.settings import FINETUNED_ENCODER, PACKAGED_ENCODER
 
 
 def draw(project: Project, data: TrainingData, *, idle: bool) -> None:
@@ -189,7 +189,7 @@ def finetuned(here: Machine, below: DeltaGenerator) -> tuple[TrainSettings | Non
     """The choices of a net that begins with an encoder's weights."""
     encoder = st.text_input(
         "Encoder",
-        PACKAGED_ENCODER,
+        FINETUNED_ENCODER,
         key="train_finetuned_encoder",
         help="The packaged encoder, or one of torchvision or timm, such as torchvision:resnet18.",
     )

@@ -15,7 +15,7 @@ from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.progress import Stopped
 from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.training import TrainSettings, preflight
-from semiprune_core.training.settings import BUDGET, PACKAGED_ENCODER
+from semiprune_core.training.settings import BUDGET, FINETUNED_ENCODER, PACKAGED_ENCODER
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +34,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"what --start auto may take in all before only poor features make it go on (default: {BUDGET:.0f})",
     )
-    parser.add_argument(
-        "--encoder", default=PACKAGED_ENCODER, help="whose features or weights; not with --start scratch"
-    )
+    parser.add_argument("--encoder", help=f"whose features or weights, but from scratch (default: {PACKAGED_ENCODER})")
     parser.add_argument("--algorithm", help=f"{ALGORITHMS.listed()} (default: fixmatch)")
     presets = f"{', '.join(SSL_PRESETS)} (default: quick; finetune with --start finetuned)"
     parser.add_argument("--preset", help=presets)
@@ -64,10 +62,11 @@ def settings_from(args: argparse.Namespace) -> TrainSettings:
     start = args.start or (training.SCRATCH if is_named else training.AUTO)
     name = args.algorithm or "fixmatch"
     algorithm = ALGORITHMS[name]  # a misspelt one gets a suggestion
+    encoder = args.encoder or (FINETUNED_ENCODER if start == training.FINETUNED else PACKAGED_ENCODER)
     if start == training.FROZEN:
         head = {"head": "ssl", "algorithm": name} if args.algorithm else {}
         frozen = {**head, **assignments("--set", args.set, "n_neighbours=20")}
-        return TrainSettings(start=start, frozen=frozen, encoder=args.encoder, seed=args.seed)
+        return TrainSettings(start=start, frozen=frozen, encoder=encoder, seed=args.seed)
     preset = args.preset or preset_for(start)
     ssl = ssl_preset(preset, name)
     own = algorithm.from_json(ssl.options).to_json()
@@ -85,7 +84,7 @@ def settings_from(args: argparse.Namespace) -> TrainSettings:
         preset=preset,
         seed=args.seed,
         start=start,
-        encoder=args.encoder,
+        encoder=encoder,
         budget=args.budget,
     )
 

@@ -30,6 +30,8 @@ STARTS = {
 }
 """Where learning begins, and its name for people."""
 PACKAGED_ENCODER = DEFAULT
+FINETUNED_ENCODER = DEFAULT.split("+")[0]
+"""A net begins with the weights of one."""
 BUDGET = 180.0
 """Seconds that Auto may take in all before it asks more of a person's time."""
 

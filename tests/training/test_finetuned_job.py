@@ -62,6 +62,7 @@ def asked(*words):
 def test_the_command_takes_the_preset_that_belongs_to_the_start():
     settings = asked("--start", "finetuned", "--encoder", "timm:x")
     assert (settings.start, settings.preset, settings.encoder) == (FINETUNED, "finetune", "timm:x")
+    assert "+" not in asked("--start", "finetuned").encoder  # a net begins with the weights of one
 
 
 @pytest.mark.parametrize(
