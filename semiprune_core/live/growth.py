@@ -18,7 +18,7 @@ import numpy as np
 
 from semiprune_core.learning.frozen import FrozenPool, FrozenResult, FrozenSettings
 from semiprune_core.learning.frozen.experts import Span, log_probs, penalty_path, propagated, together
-from semiprune_core.learning.frozen.intervals import SHARED
+from semiprune_core.learning.frozen.intervals import shared_part
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import UNLABELED, FloatArray, IntArray
 
@@ -156,12 +156,12 @@ def outlook(growth: Growth, n_labels: int, n_more: int, *, now: float, rng: np.r
 def _luck(now: float, n_labels: int, at: FloatArray, rng: np.random.Generator) -> FloatArray:
     """(B, K) what more labels change because these ones happened to be good or bad ones, nothing up to today.
 
-    A head's accuracy differs between sets of n labels by about ``SHARED`` of the variance of n answers (as cross-fitted
-    intervals count it); of that the share of the labels that are new is drawn again.
+    A head's accuracy differs between sets of n labels by about ``shared_part`` of the variance of n answers (as
+    cross-fitted intervals count it); of that the share of the labels that are new is drawn again.
     """
     p = (now * n_labels + 1) / (n_labels + 2)
     new = np.maximum(1 - n_labels / at, 0)
-    return rng.normal(size=(DRAWS, 1)) * np.sqrt(SHARED * p * (1 - p) / n_labels * new)
+    return rng.normal(size=(DRAWS, 1)) * np.sqrt(shared_part(n_labels) * p * (1 - p) / n_labels * new)
 
 
 def _resampled(growth: Growth, n_labels: int, rng: np.random.Generator) -> FloatArray:

@@ -1,19 +1,24 @@
 """Learning on pretrained features: the same artifact as from scratch, cross-fitted, and the line goes on from it."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from semiprune_core import cli, training
+from semiprune_core import cli, jobs, training
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.dynamics import submit_dynamics
+from semiprune_core.jobs import supervise, wait
 from semiprune_core.labeling import open_store
 from semiprune_core.results import latest_pseudo
 from semiprune_core.training import FROZEN, TrainSettings
 from semiprune_core.trust import quality_report
 from tests.support.pools import NAMES
 from tests.support.training_projects import label, small_project
+from tests.support.waiting import PATIENCE
 
 FROM_FEATURES = TrainSettings(start=FROZEN)
 
@@ -95,3 +100,41 @@ def test_an_unknown_encoder_is_refused_in_a_sentence(project, capsys):
     home = str(project.workspace.root)
     assert cli.main(["train", project.name, "--start", "frozen", "--encoder", "nonesuch", "--home", home]) == 1
     assert "nonesuch" in capsys.readouterr().err
+
+
+KILLED = """
+import os, sys
+from semiprune_core import training
+from semiprune_core.learning.frozen import fit
+from semiprune_core.project.workspace import Workspace
+from semiprune_core.training import FROZEN, TrainSettings
+
+go_on = fit._Work._go_on
+
+def killing(work, fold):
+    if fold == 2:
+        os.kill(os.getpid(), 9)
+    go_on(work, fold)
+
+if __name__ == "__main__":
+    fit._Work._go_on = killing
+    project = Workspace.open(sys.argv[1]).project(sys.argv[2])
+    training.start_training(project, TrainSettings(start=FROZEN), device="cpu", immediate=True)
+"""
+
+
+@pytest.mark.fault
+def test_a_run_that_was_killed_between_folds_leaves_nothing_half_and_comes_to_the_same_bits(project, tmp_path):
+    train(project)
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    words = [sys.executable, str(script), str(project.workspace.root), project.name]
+    ended = subprocess.run(words, check=False, capture_output=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    assert len(project.artifacts("pseudo")) == 1
+    (job,) = [job for job in jobs.list_jobs(project, "ssl") if job.status().state != "done"]
+    job.resume()
+    supervise(job.workspace)
+    assert wait(job, PATIENCE).state == "done", job.log_tail()
+    straight, resumed = project.artifacts("pseudo")
+    assert resumed.hash == straight.hash

@@ -19,8 +19,8 @@ class Coverage:
     """Over ``n_draws``: the share of intervals that hold the truth, and of Wilson's on the same answers.
 
     ``wider`` is the mean width as a multiple of Wilson's, ``bias`` the mean of estimate less truth. ``shared`` is what
-    ``intervals.SHARED`` has to cover: by how much the mean square of estimate less truth exceeds what the two samples
-    alone would give (the labels, the images without one), as a multiple of the labels' part.
+    ``intervals.shared_part`` has to cover: by how much the mean square of estimate less truth exceeds what the two
+    samples alone would give (the labels, the images without one), as a multiple of the labels' part.
     """
 
     n_draws: int

@@ -3,8 +3,9 @@
 What is estimated is the accuracy of the final model, trained on all labels, on the images without one. The share of
 held-out answers that were right differs from it for three reasons: the labels are a sample; the images without a label
 are a finite rest, itself a sample; and the folds' models share most of their labels, so a lucky set of labels is lucky
-in all of them and the final model differs from each. The first two are counted exactly, the third by ``SHARED``, found
-by simulation (docs/frozen.md). Near-duplicates are right or wrong together: they count as fewer labels.
+in all of them and the final model differs from each. The first two are counted exactly. The third is of the order of
+1 / n beside the first, as models change less and less with one label more; how much it is was measured by simulation
+(``shared_part``, docs/frozen.md). Near-duplicates are right or wrong together: they count as fewer labels.
 """
 
 from __future__ import annotations
@@ -16,16 +17,23 @@ import numpy as np
 from semiprune_core.learning.quality import PER_CLASS, Z95, Quality, Share, measure
 from semiprune_core.records import BoolArray, FloatArray, IntArray
 
-SHARED = 0.25
-"""By how much the folds' dependence widens the variance."""
+SHARED = 30.0
+"""The folds' dependence widens the variance of n answers by ``SHARED / n``."""
 
 
-def interval(right: BoolArray, groups: IntArray, n_rest: int | None, *, shared: float = SHARED) -> Share:
+def shared_part(n_labels: int) -> float:
+    """What the dependence of folds that share ``n_labels`` adds to the variance, as a multiple of the labels' part."""
+    return SHARED / n_labels
+
+
+def interval(right: BoolArray, groups: IntArray, n_rest: int | None, *, shared: float | None = None) -> Share:
     """The share of ``right`` (n,) answers with its 95% interval, for ``n_rest`` images without a label.
 
-    None or 0 for ``n_rest`` means a rest without end.
+    None or 0 for ``n_rest`` means a rest without end. ``shared`` is what the folds' dependence adds; None: as these n
+    labels are all there are.
     """
     n = len(right)
+    shared = shared_part(n) if shared is None else shared
     variance = (1 + shared) * design_effect(right, groups) / n + (1 / n_rest if n_rest else 0)
     share = score_interval(float(right.mean()), 1 / variance)
     return Share(int(right.sum()), n, float(right.mean()), *share)
@@ -77,7 +85,8 @@ def measure_out_of_fold(
     for label in range(n_classes):
         mine = truth == label
         rest = round(n_rest * mine.mean())
-        per_class.append(interval(right[mine], groups[mine], rest) if mine.sum() >= PER_CLASS else None)
+        share = interval(right[mine], groups[mine], rest, shared=shared_part(len(truth))) if mine.any() else None
+        per_class.append(share if mine.sum() >= PER_CLASS else None)
     return dataclasses.replace(quality, accuracy=interval(right, groups, n_rest), per_class=tuple(per_class))
 
 

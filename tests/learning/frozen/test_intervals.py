@@ -9,6 +9,7 @@ from semiprune_core.learning.frozen.intervals import (
     interval,
     measure_out_of_fold,
     score_interval,
+    shared_part,
 )
 from semiprune_core.learning.quality import wilson
 
@@ -47,4 +48,6 @@ def test_quality_has_an_interval_for_each_class_with_enough_labels():
     assert found.accuracy.n == 63
     assert [share is not None for share in found.per_class] == [True, True, False, False]
     assert found.per_class[0].value == 1
+    own = interval((predicted == truth)[truth == 1], np.arange(20), round(500 * 20 / 63), shared=shared_part(63))
+    assert found.per_class[1] == own  # folds share all labels, not those of a class
     assert balanced_accuracy(predicted, truth) == pytest.approx(np.mean([1, 16 / 20, 2 / 3]), abs=0.1)
