@@ -35,11 +35,12 @@ from semiprune_core.live.report import Guess, few_words, measure
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import PROJECT, Project, Workspace
 from semiprune_core.results.features import FeatureRun, latest_features
+from semiprune_core.results.pseudo import FROZEN
 from semiprune_core.training.heads import PreparedFeatures, prepare_features
 from semiprune_core.training.settings import TrainSettings
 
 FOLDER, LOCK, WATCHED, REPORT, GUESS, LOG = "live", "lock", "watched", "report.json", "guess.npz", "log.txt"
-LOOK_EVERY = 0.25
+LOOK_EVERY = 0.1
 """Seconds between two looks at the labels."""
 IDLE = 90.0
 """Seconds after which nobody looks any more."""
@@ -63,7 +64,7 @@ def standing(project: Project, store: LabelStore) -> dict[str, Any]:
     ``behind`` says that a newer report is on its way.
     """
     try:
-        run = latest_features(project)
+        run = followed_features(project)
     except MissingStepError:
         return _without_features(project)
     n_labels, seq = n_labels_now(store), store.last_seq
@@ -73,6 +74,14 @@ def standing(project: Project, store: LabelStore) -> dict[str, Any]:
     if report is None or report.get("features") != run.artifact.hash:
         return {"state": "waiting", "line": "Estimating the accuracy …", "n_labels": n_labels, "behind": True}
     return {**report, "behind": report["seq"] < seq}
+
+
+def followed_features(project: Project) -> FeatureRun:
+    """The features that a training run would begin from by default, else the newest of the pool as it is now."""
+    try:
+        return latest_features(project, TrainSettings(start=FROZEN).encoder)
+    except MissingStepError:
+        return latest_features(project)
 
 
 def _without_features(project: Project) -> dict[str, Any]:
@@ -97,8 +106,8 @@ def report_now(project: Project, store: LabelStore) -> dict[str, Any]:
     shown_now = standing(project, store)
     if shown_now["state"] not in FOLLOWED or not shown_now["behind"]:
         return shown_now
-    run = latest_features(project)
-    prepared = prepare_features(run, TrainSettings(start="frozen").head)
+    run = followed_features(project)
+    prepared = prepare_features(run, TrainSettings(start=FROZEN).head)
     return {**measure(prepared, project.pool(), store.snapshot(), encoder=run.encoder)[0], "behind": False}
 
 
@@ -121,7 +130,7 @@ def read_report(project: Project) -> dict[str, Any] | None:
 def guesses(project: Project) -> Guess | None:
     """The latest head's answers for the pool as it is now; None where there are none."""
     try:
-        run = latest_features(project)
+        run = followed_features(project)
         with np.load(project.folder / FOLDER / GUESS, allow_pickle=False) as arrays:
             if str(arrays["features"]) != run.artifact.hash:
                 return None
@@ -204,11 +213,11 @@ class Follower:
 
     def _has_features(self) -> bool:
         try:
-            run = latest_features(self.project)
+            run = followed_features(self.project)
         except MissingStepError:
             return False
         if self.run is None or run.artifact.hash != self.run.artifact.hash:
-            self.prepared = prepare_features(run, TrainSettings(start="frozen").head)
+            self.prepared = prepare_features(run, TrainSettings(start=FROZEN).head)
             self.run, self.reported_seq = run, -1
         return True
 

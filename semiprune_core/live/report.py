@@ -14,6 +14,7 @@ from semiprune_core.live.growth import Outlook, grow, outlook
 from semiprune_core.progress import Progress
 from semiprune_core.project.pool import Pool
 from semiprune_core.records import UNLABELED, FloatArray, IntArray
+from semiprune_core.results.pseudo import FROZEN
 from semiprune_core.training.data import labels_on_pool
 from semiprune_core.training.heads import PreparedFeatures, fit_head
 from semiprune_core.training.settings import TrainSettings
@@ -49,7 +50,7 @@ def measure(
 
     The fit is that of a training run on pretrained features with its default settings and seed.
     """
-    settings = TrainSettings(start="frozen")
+    settings = TrainSettings(start=FROZEN)
     labels = labels_on_pool(snapshot, pool)
     n_labels, n_measured = int((labels.learned != UNLABELED).sum()), int(labels.measurable_mask.sum())
     report: dict[str, Any] = {"n_labels": n_labels, "n_measured": n_measured, "encoder": encoder}

@@ -10,7 +10,7 @@ from pathlib import Path
 from semiprune_core.jobs.context import LOG_FORMAT
 from semiprune_core.live.follow import follow
 
-NICENESS = 10  # the app and the person in front of it go first
+NICENESS = 5  # the app and the person in front of it go first
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)

@@ -68,7 +68,7 @@ def test_its_accuracy_is_what_a_run_on_the_same_labels_says(project, monkeypatch
 
 
 def frozen_runs_features(project):
-    return follow.latest_features(project)
+    return follow.followed_features(project)
 
 
 def test_labels_that_were_added_on_purpose_train_and_do_not_measure(project):

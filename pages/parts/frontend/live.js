@@ -1,5 +1,5 @@
 // How good the labels so far are: a line of words and a small curve, asked for beside the labeling.
-const LIVE_SOON = 700; // a newer report is on its way
+const LIVE_SOON = 400; // a newer report is on its way
 const LIVE_LATER = 6000;
 const LIVE_WIDTH = 150;
 const LIVE_HEIGHT = 36;
