@@ -20,7 +20,7 @@ from semiprune_core.results.features import FeatureRun, feature_runs, latest_fea
 from semiprune_core.results.pseudo import FINETUNED, FROZEN, SCRATCH
 from semiprune_core.settings import Settings
 from semiprune_core.training import STARTS, labels_are
-from semiprune_core.training.settings import PACKAGED_ENCODER
+from semiprune_core.training.settings import FINETUNED_ENCODER, PACKAGED_ENCODER
 
 FEWEST_EPOCHS = 2
 """A deviation over the epochs needs two of them."""
@@ -77,8 +77,13 @@ def start_of(pseudo: PseudoRun) -> str:
     return pseudo.start if pseudo.start in SCORING_STARTS else SCRATCH
 
 
-def encoder_of(pseudo: PseudoRun) -> str:
-    """Whose features such a run sees: those that the pseudo-labels were learned on, else the packaged encoder's."""
+def encoder_of(pseudo: PseudoRun, start: str) -> str:
+    """Whose features or weights a run sees that begins so: those of the pseudo-labels, else the usual ones.
+
+    A net begins with the weights of one encoder, also where features come from several.
+    """
+    if start == FINETUNED:
+        return (pseudo.encoder or FINETUNED_ENCODER).split("+")[0]
     return pseudo.encoder or PACKAGED_ENCODER
 
 
@@ -112,13 +117,14 @@ def submit_dynamics(
     from the preset, or from the settings of a head on features, which one process trains.
     """
     pseudo = latest_pseudo(project)
+    start = start or start_of(pseudo)
     settings = DynamicsSettings(
         pseudo=pseudo.artifact.id,
         preset=preset,
         training=training,
         seeds=seeds,
-        start=start or start_of(pseudo),
-        encoder=encoder or encoder_of(pseudo),
+        start=start,
+        encoder=encoder or encoder_of(pseudo, start),
     )
     pins = {"pseudo": pseudo.artifact.hash, "pool": project.pool().hash}
     if settings.is_frozen:
