@@ -18,7 +18,6 @@ import numpy as np
 
 from semiprune_core.learning.frozen import FrozenPool, FrozenResult, FrozenSettings
 from semiprune_core.learning.frozen.experts import Span, log_probs, penalty_path, propagated, together
-from semiprune_core.learning.frozen.intervals import shared_part
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import UNLABELED, FloatArray, IntArray
 
@@ -28,6 +27,8 @@ REPEATS = 4
 LEAST = 6
 """Labels in the smallest part."""
 EXPONENTS = (0.15, 0.25, 0.35, 0.5, 0.7, 1.0)
+LUCK = 0.25
+"""Variance of a head's accuracy between sets of n labels, in that of n answers; from the draws of docs/label.md."""
 DRAWN_FROM = 0.3
 """Of the labels; further back the curve is so steep that its present would not be seen."""
 DRAWS = 400
@@ -156,12 +157,12 @@ def outlook(growth: Growth, n_labels: int, n_more: int, *, now: float, rng: np.r
 def _luck(now: float, n_labels: int, at: FloatArray, rng: np.random.Generator) -> FloatArray:
     """(B, K) what more labels change because these ones happened to be good or bad ones, nothing up to today.
 
-    A head's accuracy differs between sets of n labels by about ``shared_part`` of the variance of n answers (as
-    cross-fitted intervals count it); of that the share of the labels that are new is drawn again.
+    A head's accuracy differs between sets of n labels by about ``LUCK`` of the variance of n answers; of that the share
+    of the labels that are new is drawn again.
     """
     p = (now * n_labels + 1) / (n_labels + 2)
     new = np.maximum(1 - n_labels / at, 0)
-    return rng.normal(size=(DRAWS, 1)) * np.sqrt(shared_part(n_labels) * p * (1 - p) / n_labels * new)
+    return rng.normal(size=(DRAWS, 1)) * np.sqrt(LUCK * p * (1 - p) / n_labels * new)
 
 
 def _resampled(growth: Growth, n_labels: int, rng: np.random.Generator) -> FloatArray:

@@ -42,6 +42,7 @@ def test_the_curve_goes_through_today_and_on_to_the_next_labels():
     assert view.value[today] == view.low[today] == view.high[today] == pytest.approx(0.73)
     assert view.at[-1] == 500 and view.low[-1] <= view.value[-1] <= view.high[-1]
     assert 0 < view.gain < 0.05 and view.gain_low <= view.gain <= view.gain_high
+    assert 0.01 < view.gain_high - view.gain_low < 0.08  # neither certain nor silent
 
 
 def test_accuracy_is_measured_on_labels_that_were_not_learned_from():
