@@ -9,7 +9,7 @@ import streamlit as st
 from pages.parts import errors, job_panel, urls
 from pages.parts.text import count, duration, literal
 from semiprune_core import jobs
-from semiprune_core.finish import STAGES, finish_runs, submit_finish, why_not
+from semiprune_core.finish import STAGES, finish_runs, go_on_with_features, submit_finish, why_not
 from semiprune_core.jobs import Job
 from semiprune_core.methods import METHODS
 from semiprune_core.project.workspace import Project
@@ -62,6 +62,12 @@ def _watch(project: Project, job: Job) -> None:
     if status.is_over:
         st.rerun()
     job_panel.stages(job, status, STAGES, what="Finish")
+    plan = status.facts.get("plan")
+    if plan and status.facts.get("step") == "learn":
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if st.button("Go on with features", key=f"hurry_{job.id}", icon=":material/fast_forward:"):
+                go_on_with_features(job)
+            st.caption(literal(str(plan), 400))
 
 
 def _result(project: Project, job: Job) -> None:

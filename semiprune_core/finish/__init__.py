@@ -5,6 +5,7 @@ from semiprune_core.finish.submit import (
     STAGES,
     FinishSettings,
     finish_runs,
+    go_on_with_features,
     submit_finish,
     why_not,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "STAGES",
     "FinishSettings",
     "finish_runs",
+    "go_on_with_features",
     "submit_finish",
     "why_not",
 ]

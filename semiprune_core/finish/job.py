@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from semiprune_core import jobs
@@ -16,11 +17,12 @@ from semiprune_core.coresets import CoresetRequest, build_coresets
 from semiprune_core.dynamics import submit_dynamics
 from semiprune_core.errors import JobError, MissingStepError
 from semiprune_core.exporting import export_coreset
-from semiprune_core.finish.submit import STAGES, FinishSettings
+from semiprune_core.finish.submit import STAGES, FinishSettings, goes_on_with_features
 from semiprune_core.jobs import JOB_KINDS, Job, JobContext, JobStatus
 from semiprune_core.jobs.leading import Lead
 from semiprune_core.maps.embedding_map import MapSettings
 from semiprune_core.methods import METHODS
+from semiprune_core.progress import InnerProgress, Stopped
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.refresh.freshness import out_of_date
 from semiprune_core.report import write_report
@@ -36,6 +38,16 @@ MAP_DEVICE = "map"
 @JOB_KINDS.register("finish", title="Finish", device="finish")
 def run(context: JobContext) -> dict[str, Any]:
     return Finish(context).run()
+
+
+@dataclass(frozen=True)
+class Hurried(InnerProgress):
+    """Also stops a training beyond features that nobody wants to wait for."""
+
+    job: Job
+
+    def should_stop(self) -> bool:
+        return self.whole.should_stop() or goes_on_with_features(self.job)
 
 
 class Finish:
@@ -79,8 +91,23 @@ class Finish:
         made = self._up_to_date("pseudo")
         if made is None:
             settings = self.settings.train_settings()
-            made = self._by_job("learn", lambda: start_training(self.project, settings, device=self.settings.device))
+            try:
+                made = self._by_job(
+                    "learn", lambda: start_training(self.project, settings, device=self.settings.device)
+                )
+            except Stopped:
+                made = self._on_features(record["job"])
         record["artifacts"] = [made.id]
+
+    def _on_features(self, job_id: str) -> Artifact:
+        """What the run had learned on features when a person chose not to wait for the rest."""
+        if not goes_on_with_features(self.context.job):
+            raise Stopped
+        made = [artifact for artifact in self.project.artifacts("pseudo") if jobs.job_behind(artifact) == job_id]
+        if not made:
+            raise Stopped
+        self.lead.note("A net from scratch was not waited for; the pseudo-labels are those on pretrained features.")
+        return made[-1]
 
     def _score(self, record: dict[str, Any]) -> None:
         """The scores of a training on the pseudo-labels, which begins where theirs began."""
@@ -214,10 +241,13 @@ class Finish:
 
     def _followed(self, job: Job, *, key: str = "artifact", share: tuple[float, float] = (0.0, 1.0)) -> Artifact:
         def tell(status: JobStatus) -> None:
-            self.lead.tell(share[0] + share[1] * status.fraction, job=job.id, state=status.state)
+            facts = {"job": job.id, "state": status.state, "plan": status.facts.get("plan")}
+            self.lead.tell(share[0] + share[1] * status.fraction, **facts)
 
         try:
-            jobs.follow_here(job, self.context, tell=tell)
+            is_learning = self.lead.step == "learn"
+            progress = Hurried(self.context, self.context.job) if is_learning else self.context
+            jobs.follow_here(job, progress, tell=tell)
         except JobError as error:
             raise JobError(f"{job.title} failed: {error}", code=error.code) from error
         return self.project.artifact(str((job.result() or {})[key]))

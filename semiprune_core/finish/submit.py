@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from semiprune_core import jobs
+from semiprune_core import files, jobs
 from semiprune_core.checks import check_range
 from semiprune_core.coresets import RATIOS
 from semiprune_core.errors import InvalidDataError, InvalidSettingError
@@ -16,6 +16,8 @@ from semiprune_core.settings import Settings
 from semiprune_core.training import TrainSettings, training_data
 
 KIND = "finish"
+HURRY = "features"
+"""The file in a run's folder that says so."""
 STAGES = {
     "learn": "Learn",
     "score": "Score",
@@ -73,6 +75,16 @@ def submit_finish(project: Project, settings: FinishSettings | None = None, *, i
     if problem := why_not(project):
         raise InvalidDataError(problem, code="LABELS")
     return jobs.submit(project, KIND, (settings or FinishSettings()).to_json(), immediate=immediate)
+
+
+def go_on_with_features(job: jobs.Job) -> None:
+    """Do not wait for a net from scratch that Auto tries beside features: take these, and go on."""
+    job.work_folder.mkdir(parents=True, exist_ok=True)
+    files.write_bytes(job.work_folder / HURRY, b"")
+
+
+def goes_on_with_features(job: jobs.Job) -> bool:
+    return (job.work_folder / HURRY).exists()
 
 
 def finish_runs(project: Project) -> list[jobs.Job]:

@@ -11,14 +11,15 @@ from semiprune_core.commands import finish as commands_finish
 from semiprune_core.copies import copy_project
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.features import submit_features
-from semiprune_core.finish import KIND, STAGES, FinishSettings, submit_finish, why_not
+from semiprune_core.finish import KIND, STAGES, FinishSettings, go_on_with_features, submit_finish, why_not
 from semiprune_core.finish import job as finish_job
 from semiprune_core.jobs import DONE, FAILED, QUEUED, STOPPED, follow_here, list_jobs, supervise
 from semiprune_core.labeling import open_store
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.results import CoresetRun, latest_pseudo
-from semiprune_core.training import FROZEN
+from semiprune_core.training import AUTO, FROZEN
+from semiprune_core.training import auto as auto_start
 from tests.support.pools import NAMES
 from tests.support.training_projects import label, small_project
 from tests.support.waiting import PATIENCE
@@ -116,6 +117,23 @@ def test_a_failure_inside_is_named_and_the_rest_goes_on_after_a_retry(project, m
 
 def refuse(*args):
     raise InvalidDataError("No room for the report.")
+
+
+def test_who_does_not_wait_for_a_net_goes_on_with_features(project, monkeypatch):
+    auto = SHORT.replace(training={"start": AUTO, "budget": 1e9})
+
+    def impatient(task, facts):
+        assert "From scratch is tried too" in facts["plan"] and not task.context.should_stop()
+        (job,) = list_jobs(project, KIND)
+        go_on_with_features(job)
+        assert task.context.should_stop()
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(auto_start, "_from_scratch", impatient)
+        result = finish(project, auto)
+    assert latest_pseudo(project).start == FROZEN and len(result["artifacts"]["select"]) == 2
+    assert "A net from scratch was not waited for" in result["notes"][0]
 
 
 def test_one_run_at_a_time(project):
