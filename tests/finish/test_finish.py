@@ -46,7 +46,9 @@ def project(embedded, request):
     copy = copy_project(embedded.workspace, embedded.name, request.node.name)
     yield copy
     for job in list_jobs(copy):
+        job.stop()  # one that still waits must not begin in another test
         job.kill()
+    supervise(copy.workspace)
 
 
 def finish(project, settings=SHORT):

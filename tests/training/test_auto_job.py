@@ -72,7 +72,8 @@ def test_within_the_budget_both_are_tried_and_the_better_one_is_kept_with_the_co
     assert len(project.artifacts("pseudo")) == 1
 
 
-def test_without_time_for_a_net_good_features_are_enough(project):
+def test_without_time_for_a_net_good_features_are_enough(project, monkeypatch):
+    monkeypatch.setattr(auto, "AMBER_ACCURACY", 0.0)
     facts = train(project, wanted(budget=0)).artifact.facts
     assert [candidate["start"] for candidate in facts["candidates"]] == [FROZEN] and facts["comparison"] is None
     assert "From scratch was not tried: it would take about" in facts["decision"]
