@@ -18,6 +18,7 @@ from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning.frozen.logistic import Linear
 from semiprune_core.learning.quality import Share, wilson
+from semiprune_core.learning.threads import one_thread
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray, IntArray
 from semiprune_core.settings import Settings
@@ -57,6 +58,7 @@ class HeadResult:
     accuracy: Share | None
 
 
+@one_thread()
 def train_head(
     rows: FloatArray,
     labels: IntArray,

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 
 from semiprune_core.learning.frozen.logistic import Linear
 from semiprune_core.learning.frozen.prepare import SAMPLE, Scaling
+from semiprune_core.learning.threads import one_thread
 from semiprune_core.records import FloatArray, IntArray
 
 TOLERANCE = 1e-4
@@ -32,6 +33,7 @@ def probe_rows(features: FloatArray, tests: FloatArray, directions: int) -> tupl
     return rows @ axes, others @ axes
 
 
+@one_thread()
 def fit_probe(rows: FloatArray, labels: IntArray, n_classes: int, *, penalty: float) -> Linear:
     """The head for ``rows`` (n, d) float32 with ``labels`` (n,); a class without an image is never predicted."""
     n, d = rows.shape

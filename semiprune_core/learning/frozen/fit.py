@@ -17,6 +17,7 @@ from semiprune_core.learning.frozen.logistic import Linear
 from semiprune_core.learning.frozen.prepare import FrozenPool, prepare_pool
 from semiprune_core.learning.frozen.results import FrozenResult, OutOfFold, Views
 from semiprune_core.learning.frozen.settings import FrozenSettings
+from semiprune_core.learning.threads import one_thread
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray
 
@@ -62,6 +63,7 @@ def fit_frozen(
     return result
 
 
+@one_thread()
 def fit_pool(
     pool: FrozenPool,
     labels: IntArray,
