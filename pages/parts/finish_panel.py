@@ -34,7 +34,8 @@ def draw(project: Project, *, key: str, primary: bool = True) -> None:
         return
     if job is not None:
         job_panel.ended(job, what="Finish")
-    _offer(project, key=key, primary=primary)
+    is_resumable = job is not None and job.status().is_resumable
+    _offer(project, key=key, primary=primary and not is_resumable)
 
 
 def _offer(project: Project, *, key: str, primary: bool) -> None:

@@ -14,6 +14,8 @@ from semiprune_core.features import submit_features
 from semiprune_core.finish import KIND, STAGES, FinishSettings, go_on_with_features, submit_finish, why_not
 from semiprune_core.finish import job as finish_job
 from semiprune_core.jobs import DONE, FAILED, QUEUED, STOPPED, follow_here, list_jobs, supervise
+from semiprune_core.jobs.locks import is_free
+from semiprune_core.jobs.supervisor import LOCKS
 from semiprune_core.labeling import open_store
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.project.workspace import Workspace
@@ -22,7 +24,7 @@ from semiprune_core.training import AUTO, FROZEN
 from semiprune_core.training import auto as auto_start
 from tests.support.pools import NAMES
 from tests.support.training_projects import label, small_project
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, wait_until
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 
@@ -51,8 +53,15 @@ def project(embedded, request):
     supervise(copy.workspace)
 
 
+def start(project, settings=SHORT):
+    """Run it in this process, once those before it have let go of their devices: they may still unload torch."""
+    folder = project.workspace.root / LOCKS
+    wait_until(lambda: all(is_free(path) for path in folder.glob("*.lock")), "free devices")
+    return submit_finish(project, settings, immediate=True)
+
+
 def finish(project, settings=SHORT):
-    job = submit_finish(project, settings, immediate=True)
+    job = start(project, settings)
     assert job.status().state == DONE, (job.status().message, job.log_tail())
     return job.result()
 
@@ -95,7 +104,7 @@ def test_stopped_after_every_stage_it_goes_on_to_the_same_end(project, monkeypat
         with monkeypatch.context() as patch:
             patch.setattr(finish_job.Finish, f"_{stage}", stopping_after(getattr(finish_job.Finish, f"_{stage}")))
             if job is None:
-                job = submit_finish(project, SHORT, immediate=True)
+                job = start(project)
             else:
                 job.resume()
                 with pytest.raises(Stopped):
@@ -110,7 +119,7 @@ def test_stopped_after_every_stage_it_goes_on_to_the_same_end(project, monkeypat
 def test_a_failure_inside_is_named_and_the_rest_goes_on_after_a_retry(project, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(finish_job, "write_report", refuse)
-        job = submit_finish(project, SHORT, immediate=True)
+        job = start(project)
     assert job.status().state == FAILED and "No room" in job.status().message
     job.resume()
     assert follow_here(job, Collected(), tell=lambda status: None).state == DONE
