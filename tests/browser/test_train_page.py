@@ -1,9 +1,10 @@
 """A person trains on the demo's pictures, reloads in the middle, and reads the result."""
 
+import contextlib
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import TimeoutError, expect
 
 from semiprune_core import training
 from semiprune_core.importing import ImportSettings, import_source
@@ -12,7 +13,9 @@ from semiprune_core.jobs import list_jobs
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.import_labels import take_reference
 from semiprune_core.progress import Collected
+from tests.browser.label_support import settled
 from tests.support.demo_pool import write_tenth
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -43,10 +46,18 @@ def address(server, project):
     return f"{server.url}/train?project={project.name}"
 
 
-def set_number(page, name, value):
-    field = page.get_by_role("spinbutton", name=name, exact=True)
-    field.fill(str(value))
-    field.press("Enter")
+def set_numbers(page, **values):
+    """Type them until the form says that all differ from the preset: a click that still takes effect sets them back."""
+    names = [name.replace("_", " ") for name in values]
+    changed = page.get_by_text(f"Changed from Quick: {', '.join(names)}")
+    for name, value in zip(names, values.values()):
+        field = page.get_by_role("spinbutton", name=name, exact=True)
+        field.fill(str(value))
+        field.press("Enter")
+        settled(page)
+    with contextlib.suppress(TimeoutError):
+        changed.wait_for(timeout=10_000)
+    return changed.is_visible()
 
 
 def start(page, address, *, epochs, steps):
@@ -56,11 +67,10 @@ def start(page, address, *, epochs, steps):
     expect(page.get_by_text("Takes about")).to_be_visible()  # the pre-flight came by itself
     page.get_by_test_id("stMain").get_by_text("From scratch", exact=True).click()
     page.get_by_text("Supervised only", exact=True).click()
+    expect(page.get_by_role("radio", name="Supervised only")).to_be_checked()
+    settled(page)
     page.get_by_text("Advanced settings").click()
-    set_number(page, "Epochs", epochs)
-    set_number(page, "Steps per epoch", steps)
-    set_number(page, "Batch size", 16)
-    expect(page.get_by_text("Changed from Quick: Epochs, Steps per epoch, Batch size")).to_be_visible()
+    wait_until(lambda: set_numbers(page, Epochs=epochs, Steps_per_epoch=steps, Batch_size=16), "the changed numbers")
     page.get_by_role("button", name="Start training").click()
 
 
