@@ -4,7 +4,7 @@ import contextlib
 import re
 
 import pytest
-from playwright.sync_api import TimeoutError, expect
+from playwright.sync_api import Error, expect
 
 from semiprune_core import training
 from semiprune_core.importing import ImportSettings, import_source
@@ -50,12 +50,12 @@ def set_numbers(page, **values):
     """Type them until the form says that all differ from the preset: a click that still takes effect sets them back."""
     names = [name.replace("_", " ") for name in values]
     changed = page.get_by_text(f"Changed from Quick: {', '.join(names)}")
-    for name, value in zip(names, values.values()):
-        field = page.get_by_role("spinbutton", name=name, exact=True)
-        field.fill(str(value))
-        field.press("Enter")
-        settled(page)
-    with contextlib.suppress(TimeoutError):
+    with contextlib.suppress(Error):  # a field that was drawn anew under the hand
+        for name, value in zip(names, values.values()):
+            field = page.get_by_role("spinbutton", name=name, exact=True)
+            field.fill(str(value))
+            field.press("Enter")
+            settled(page)
         changed.wait_for(timeout=10_000)
     return changed.is_visible()
 
@@ -72,15 +72,6 @@ def start(page, address, *, epochs, steps):
     page.get_by_text("Advanced settings").click()
     wait_until(lambda: set_numbers(page, Epochs=epochs, Steps_per_epoch=steps, Batch_size=16), "the changed numbers")
     page.get_by_role("button", name="Start training").click()
-
-
-def test_a_run_is_started_and_watched_through_a_reload(page, address, project):
-    start(page, address, epochs=LONG // 20, steps=20)
-    expect(page.get_by_text(NOT_ENDED)).to_be_visible()
-    page.reload()
-    expect(page.get_by_text(NOT_ENDED)).to_be_visible()
-    (job,) = list_jobs(project, training.KIND)
-    assert job.status().state == "running" and job.status().attempt == 1
 
 
 def test_a_run_is_started_and_read_when_it_has_ended(page, address, project):
