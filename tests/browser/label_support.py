@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from PIL import Image
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext, Page, TimeoutError
 
 from semiprune_core.copies import copy_project
 from semiprune_core.importing import ImportSettings, import_source
@@ -21,6 +22,9 @@ from semiprune_core.project.pool import PoolSettings, show_id
 from semiprune_core.project.workspace import Project, Workspace
 from tests.browser.serving import Server, free_port
 from tests.support.waiting import PATIENCE, wait_until
+
+HASTE = 10_000
+"""Milliseconds for one try at something that is tried again."""
 
 
 class Studio(Server):
@@ -72,6 +76,20 @@ def draw_all(store: LabelStore, pool) -> None:
 def settled(page: Page) -> None:
     """Wait until the script of the page has ended, so that nothing moves any more."""
     page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+
+
+def choose(page: Page, name: str, option: str) -> None:
+    """Choose from a list by its name; again where the page was drawn anew under the hand and closed it."""
+    field = page.get_by_role("combobox", name=name)
+
+    def chosen() -> bool:
+        settled(page)
+        with contextlib.suppress(TimeoutError):
+            field.click(timeout=HASTE)
+            page.get_by_role("option", name=option).click(timeout=HASTE)
+        return option in field.input_value()
+
+    wait_until(chosen, f"{option} in {name}")
 
 
 def open_context(browser, annotator: str = "ada") -> BrowserContext:

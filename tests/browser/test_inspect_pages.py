@@ -15,7 +15,7 @@ from semiprune_core.project.pool import show_id
 from semiprune_core.refresh import freshness
 from semiprune_core.results import latest_pseudo
 from semiprune_core.trust import quality_report
-from tests.browser.label_support import settled
+from tests.browser.label_support import choose, settled
 from tests.support.demo_pool import write_tenth
 from tests.support.pseudo_runs import fake_pseudo, label_share
 from tests.support.waiting import wait_until
@@ -124,8 +124,7 @@ def test_a_lasso_over_two_classes_gives_exactly_these_images(page, server, proje
 
 def test_two_maps_highlight_the_same_images(page, server, project):
     open_map(page, server)
-    page.get_by_role("combobox", name="Compare with").click()
-    page.get_by_role("option", name="PCA of Raw pixels").click()
+    choose(page, "Compare with", "PCA of Raw pixels")
     expect(page.locator(".map canvas")).to_have_count(2)
     expect(page.locator(".map[data-state=ready]")).to_be_visible()
     box = page.locator(".map canvas").first.bounding_box()
@@ -146,8 +145,7 @@ def test_a_correction_in_the_gallery_changes_the_store_and_what_follows_is_out_o
     name.press("Enter")
     expect(name).to_have_count(0)
     page.locator(f'.grid .cell[data-id="{image}"]').click()
-    page.get_by_role("combobox", name="Class").click()
-    page.get_by_role("option", name="Sandal").click()
+    choose(page, "Class", "Sandal")
     assert freshness.out_of_date(project) == []
     page.get_by_role("button", name="Label 1 image").click()
     expect(page.get_by_text("Labeled 1 image as Sandal")).to_be_visible()

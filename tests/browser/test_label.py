@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from semiprune_core.project.pool import show_id
-from tests.browser.label_support import DeckPage, seen_and_pressed
+from tests.browser.label_support import DeckPage, choose, seen_and_pressed
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
@@ -184,8 +184,7 @@ def test_a_queue_of_decided_images_shows_them_again(deck, queue, keys):
     deck.press(*keys)
     deck.all_saved()
     deck.page.reload()
-    deck.page.get_by_role("combobox", name="Show").click()
-    deck.page.get_by_role("option", name=queue).click()
+    choose(deck.page, "Show", queue)
     deck.page.locator(".st-key-deck_drawn").wait_for(state="detached")
     wait_until(lambda: deck.shown() in (first, second), "an image of the queue")
     seen = [deck.shown()]
