@@ -136,6 +136,10 @@ def test_what_the_app_opens_with_never_imports_torch(house):
     assert not {"torch", "umap", "sklearn"} & imported_after(light)
 
 
+def test_the_command_line_starts_without_what_takes_long_to_load():
+    assert not {"torch", "umap", "sklearn", "scipy.stats"} & imported_after(["semiprune_core.commands"])
+
+
 @pytest.mark.parametrize("path", sorted(CORE.rglob("*.py")), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_the_core_never_imports_pages(path):
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):

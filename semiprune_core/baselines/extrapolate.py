@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import stats
+import pandas as pd
 
 from semiprune_core.baselines.neighbours import nearest
 from semiprune_core.progress import Progress
@@ -80,7 +80,8 @@ def choose_k(
             progress.report(number + 1, FOLDS, unit="parts", stage="number of neighbours")
 
     def agreement(k: int) -> float:
-        return float(stats.spearmanr(guessed[k], scores).statistic) if np.ptp(guessed[k]) else -1.0
+        both = pd.DataFrame({"guessed": guessed[k], "scores": scores})
+        return float(both.corr("spearman").iloc[0, 1]) if np.ptp(guessed[k]) else -1.0
 
     return max(fitting, key=agreement)
 

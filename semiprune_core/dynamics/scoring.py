@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-from scipy.stats import rankdata
+import pandas as pd
 
 from semiprune_core.progress import Progress
 from semiprune_core.project.artifacts import open_artifact
@@ -82,7 +82,7 @@ def stability(tables: Sequence[ScoreTable]) -> dict[str, float] | None:
         return None
     found = {}
     for name in tables[0].columns:
-        ranks = [rankdata(table[name]) for table in tables]
+        ranks = [pd.Series(table[name]).rank().to_numpy() for table in tables]
         found[name] = round(float(np.mean([_correlation(a, b) for a, b in combinations(ranks, 2)])), 4)
     return found
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtrit
 
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.evaluation.settings import COLUMNS, RANDOM
@@ -104,7 +104,7 @@ def half_interval(values: Iterable[float], confidence: float = CONFIDENCE, *, re
     if len(numbers) < 2:
         return None
     deviation = max(float(numbers.std(ddof=1)), resolution)
-    return float(stats.t.ppf((1 + confidence) / 2, len(numbers) - 1) * deviation / math.sqrt(len(numbers)))
+    return float(stdtrit(len(numbers) - 1, (1 + confidence) / 2) * deviation / math.sqrt(len(numbers)))
 
 
 def paired_difference(of: Mapping[int, float], base: Mapping[int, float], n_test: int) -> Difference | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtrit
 
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError
@@ -248,7 +248,7 @@ def _half_of_best(tried: FloatArray, by_random: FloatArray, *, resolution: float
     every = np.vstack([tried, by_random])
     left = every - every.mean(axis=1, keepdims=True) - every.mean(axis=0) + every.mean()
     deviation = max(math.sqrt(max(differences, 2 * (left**2).sum() / freedom)), resolution)
-    return float(stats.t.ppf(1 - (1 - CONFIDENCE) / (2 * n_values), freedom) * deviation / math.sqrt(n_seeds))
+    return float(stdtrit(freedom, 1 - (1 - CONFIDENCE) / (2 * n_values)) * deviation / math.sqrt(n_seeds))
 
 
 def _verdict(difference: float, half: float | None) -> str:

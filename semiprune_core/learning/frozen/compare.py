@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.records import BoolArray, IntArray
@@ -101,8 +101,8 @@ def _exact(only_first: int, only_second: int, n: int) -> tuple[float, float]:
     if differ == 0:
         most = float(1 - tail ** (1 / n))
         return -most, most
-    low = 0.0 if only_first == 0 else float(beta.ppf(tail, only_first, only_second + 1))
-    high = 1.0 if only_second == 0 else float(beta.ppf(1 - tail, only_first + 1, only_second))
+    low = 0.0 if only_first == 0 else float(betaincinv(only_first, only_second + 1, tail))
+    high = 1.0 if only_second == 0 else float(betaincinv(only_first + 1, only_second, 1 - tail))
     return (2 * low - 1) * differ / n, (2 * high - 1) * differ / n
 
 
