@@ -44,6 +44,8 @@ def show(project: Project, evaluation: Evaluation, *, key: str) -> None:
         st.caption("No training has finished yet. Results appear here one by one.")
         return
     sentence(view, key=key)
+    if evaluation.facts.get("search_words"):
+        st.warning(literal(evaluation.facts["search_words"], 1000), icon=":material/warning:")
     paper = None
     if evaluation.test == SCRATCH:  # the paper trains nets
         paper = paper_numbers(

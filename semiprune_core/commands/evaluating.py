@@ -236,6 +236,7 @@ def _answer(artifact: Artifact) -> tuple[dict[str, Any], str]:
     view, facts = Evaluation(artifact.settings, artifact=artifact).view(), artifact.facts
     lines = [*_sentences(view), "", text_table(view), TEXT_NOTE, *(f"Note: {note}" for note in view.notes), ""]
     lines.append(f"{artifact.id}: trained on {facts['truth']} labels. {facts['test_words']}")
+    lines += [f"Warning: {facts['search_words']}"] if facts.get("search_words") else []
     return _table(view, "pruning_ratio"), "\n".join(lines)
 
 

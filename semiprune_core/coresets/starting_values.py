@@ -54,12 +54,20 @@ def searched(project: Project, method: str, ratio: float, source: ScoreSource | 
 
     ``source`` is what it is to choose by, where that is not what the project has now.
     """
+    found = search_for(project, method, ratio, source)
+    return None if found is None else found[1]
+
+
+def search_for(
+    project: Project, method: str, ratio: float, source: ScoreSource | None = None
+) -> tuple[SearchRun, BestValue] | None:
+    """The same with the search that found it."""
     if searched_knob(method) is None:
         return None
     for run in searches_of(project, source or score_source_for(project, method), method):
-        near = [one for one in run.best if abs(one.pruning_ratio - ratio) <= NEAR + 1e-9]
+        near = [value for value in run.best if abs(value.pruning_ratio - ratio) <= NEAR + 1e-9]
         if near:
-            return min(near, key=lambda one: abs(one.pruning_ratio - ratio))
+            return run, min(near, key=lambda value: abs(value.pruning_ratio - ratio))
     return None
 
 

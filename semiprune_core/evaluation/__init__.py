@@ -1,5 +1,6 @@
 """Does a coreset beat random selection: settings, job, results and pictures of evaluations and studies."""
 
+from semiprune_core.evaluation.data import EvaluationData, data_facts, evaluation_data
 from semiprune_core.evaluation.settings import (
     ARTIFACT,
     BY_PEOPLE,
@@ -8,22 +9,21 @@ from semiprune_core.evaluation.settings import (
     ORDERS,
     RANDOM,
     TRUTHS,
-    EvaluationData,
     EvaluationRun,
     EvaluationSettings,
-    check_left,
-    data_facts,
-    evaluation_data,
     evidence_minutes,
     keep_partial,
-    matching_test,
     partial_trials,
-    pinned_pseudo,
-    pinned_snapshot,
     planned_trials,
-    submit_evaluation,
     trial_table,
     write_evaluation,
+)
+from semiprune_core.evaluation.submit import (
+    check_left,
+    matching_test,
+    pinned_pseudo,
+    pinned_snapshot,
+    submit_evaluation,
 )
 
 __all__ = [

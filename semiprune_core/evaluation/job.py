@@ -13,25 +13,26 @@ import numpy as np
 from semiprune_core import files, jobs
 from semiprune_core.baselines.evidence import EvidenceRequest, evidence_for, stored_evidence
 from semiprune_core.coresets import with_searched
+from semiprune_core.coresets.starting_values import search_for
 from semiprune_core.dynamics.finetuned import finetuned_start
 from semiprune_core.dynamics.frozen import labeled_test_features
 from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.errors import ConflictError, SemiPruneError
+from semiprune_core.evaluation.data import EvaluationData, data_facts, evaluation_data, tested_ids
 from semiprune_core.evaluation.settings import (
     ARTIFACT,
     DATA_FACTS,
     KIND,
+    TESTED_IDS,
     TIMES,
-    EvaluationData,
     EvaluationSettings,
-    data_facts,
-    evaluation_data,
+    cell_name,
     evidence_minutes,
-    pinned_pseudo,
-    pinned_snapshot,
     planned_trials,
     write_evaluation,
 )
+from semiprune_core.evaluation.submit import pinned_pseudo, pinned_snapshot
+from semiprune_core.evaluation.tuned import OWN_SEARCHES, search_facts, searches_behind
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.learning.device import choose_device
@@ -48,6 +49,7 @@ from semiprune_core.selection import Basis
 from semiprune_core.selection.options import take_evidence
 from semiprune_core.training import check_pool
 from semiprune_core.trials import BOOK, FINETUNE, FULL, PROBE, Trial, TrialBook
+from semiprune_core.trials.apart import held_out_facts, keep_to_test
 from semiprune_core.trials.kinds import TrialSettings, pinned_features, probe_on
 from semiprune_core.trials.probe import probe_rows
 from semiprune_core.trials.run import Workbench, by_mark
@@ -74,14 +76,29 @@ def run(context: JobContext) -> dict[str, Any]:
     basis = dataclasses.replace(scores.basis() if scores else Basis(len(pool)), n_images=len(data.chosen_from))
     planned = planned_trials(settings, basis)
     bench = _workbench(context, settings, data, pool, planned)
-    files.write_json(context.folder / DATA_FACTS, data_facts(settings, data, len(pool)))
+    facts = _noted(context, settings, data, pool)
     choice = Choice(context, settings, data, scores, snapshot, bench, basis)
     trials = [choice.completed(trial) for trial in planned]  # what cannot be had is known before the first training
     for trial in trials:
         bench.run(trial, choice, words=_words(trial, settings))
-    facts = {**data_facts(settings, data, len(pool)), "evidence_minutes": evidence_minutes(context.folder)}
+    facts = {**facts, **_tuned(context, data, pool), "evidence_minutes": evidence_minutes(context.folder)}
     evaluation = write_evaluation(project, context.job, facts=facts, stopped=False, device=bench.device)
     return _result(evaluation.artifact)
+
+
+def _noted(context: JobContext, settings: EvaluationSettings, data: EvaluationData, pool: Pool) -> dict[str, Any]:
+    """What is said about the numbers, and the ids of the test images: in the job's own folder from the beginning."""
+    ids = tested_ids(context.project, data, pool)
+    facts = {**data_facts(settings, data, len(pool)), "held_out": held_out_facts(ids, 0), **_tuned(context, data, pool)}
+    with files.open_atomic(context.folder / TESTED_IDS) as file:
+        np.save(file, ids, allow_pickle=False)
+    files.write_json(context.folder / DATA_FACTS, facts)
+    return facts
+
+
+def _tuned(context: JobContext, data: EvaluationData, pool: Pool) -> dict[str, Any]:
+    ids = tested_ids(context.project, data, pool)
+    return search_facts(context.project, pool, searches_behind(context.job), ids)
 
 
 def _result(artifact: Artifact) -> dict[str, Any]:
@@ -114,6 +131,8 @@ def _workbench(
     n_classes = len(data.class_names)  # a class without an image widens the net's last layer all the same
     sames = (pool.hash, digest(data.labels), n_classes, tested, digest(test_labels), device, makers)
     files.write_json(context.folder / SAME, {"sha256": files.sha256_json(sames)})
+    book = TrialBook(context.folder / BOOK)
+    keep_to_test(context.folder, book, files.sha256_json([tested, digest(test_labels), digest(data.chosen_from)]))
     return Workbench(
         images=images,
         labels=data.labels,
@@ -121,7 +140,7 @@ def _workbench(
         test_labels=test_labels,
         n_classes=n_classes,
         training=training,
-        book=TrialBook(context.folder / BOOK),
+        book=book,
         pretrained=_pretrained(context, settings, pool),
         progress=context,
         device=device,
@@ -229,13 +248,24 @@ class Choice:
         on as it began, whatever was searched since."""
         path = self.context.folder / OWN_KNOBS
         own_knobs = dict(files.read_json(path)) if path.is_file() else {}
-        key = f"{trial.method} {trial.pruning_ratio:g}"
+        key = cell_name(trial.method, trial.pruning_ratio)
         if key not in own_knobs:
             asked = self.settings.request(trial.method, trial.pruning_ratio)
             basis = dataclasses.replace(evidence.basis(self.basis), n_images=self.basis.n_images)
-            own_knobs[key] = with_searched(self.context.project, asked, evidence).knobs(basis)
+            searched = with_searched(self.context.project, asked, evidence)
+            own_knobs[key] = searched.knobs(basis)
             files.write_json(path, own_knobs)
+            if searched is not asked:
+                self._note_search(trial, evidence)
         return dict(own_knobs[key])
+
+    def _note_search(self, trial: Trial, evidence: EvidenceRun) -> None:
+        found = search_for(self.context.project, trial.method, trial.pruning_ratio, evidence)
+        path = self.context.folder / OWN_SEARCHES
+        noted = dict(files.read_json(path)) if path.is_file() else {}
+        assert found is not None  # its knobs were taken
+        noted[cell_name(trial.method, trial.pruning_ratio)] = found[0].artifact.id
+        files.write_json(path, noted)
 
     def evidence(self, trial: Trial) -> Evidence:
         """What the trial's method looks at, of the images that may be chosen."""

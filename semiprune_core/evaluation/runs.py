@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from semiprune_core import jobs, training
+from semiprune_core import files, jobs, training
 from semiprune_core.baselines.evidence import PROVIDERS
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.evaluation.data import EvaluationData, evaluation_data
 from semiprune_core.evaluation.settings import (
     ARTIFACT,
-    EvaluationData,
+    DATA_FACTS,
     EvaluationRun,
     EvaluationSettings,
-    evaluation_data,
     partial_trials,
 )
 from semiprune_core.evaluation.view import EvaluationView, view_of
@@ -244,7 +244,11 @@ class Evaluation:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        return self.artifact.facts if self.artifact is not None else {}
+        """Of a job what it noted when it began; empty before."""
+        if self.artifact is not None:
+            return self.artifact.facts
+        noted = self.job.work_folder / DATA_FACTS if self.job is not None else None
+        return files.read_json(noted) if noted is not None and noted.is_file() else {}
 
     @property
     def titles(self) -> dict[str, str]:

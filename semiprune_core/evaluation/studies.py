@@ -20,7 +20,9 @@ import numpy as np
 from semiprune_core import jobs
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.evaluation.settings import RANDOM, check_left, evaluation_data
+from semiprune_core.evaluation.data import evaluation_data
+from semiprune_core.evaluation.settings import RANDOM
+from semiprune_core.evaluation.submit import check_left
 from semiprune_core.labeling import open_store
 from semiprune_core.learning import machine
 from semiprune_core.learning.presets import ssl_preset, supervised_preset

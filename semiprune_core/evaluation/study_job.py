@@ -21,8 +21,9 @@ from semiprune_core import files
 from semiprune_core.coresets import CoresetRequest
 from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.dynamics.scoring import default_score_settings
+from semiprune_core.evaluation.data import evaluation_data, tested_ids
 from semiprune_core.evaluation.runs import titles_of
-from semiprune_core.evaluation.settings import RANDOM, evaluation_data, pinned_snapshot
+from semiprune_core.evaluation.settings import RANDOM, TESTED_IDS
 from semiprune_core.evaluation.studies import (
     ARTIFACT,
     AXES,
@@ -38,6 +39,7 @@ from semiprune_core.evaluation.studies import (
     n_trainings,
 )
 from semiprune_core.evaluation.study_view import STAGE, read_study, share_folder
+from semiprune_core.evaluation.submit import pinned_snapshot
 from semiprune_core.evaluation.view import percent
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.learning.device import choose_device
@@ -53,6 +55,7 @@ from semiprune_core.scores import compute_scores
 from semiprune_core.selection import Basis
 from semiprune_core.training import check_pool
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
+from semiprune_core.trials.apart import held_out_facts, ids_hash, keep_to_test
 from semiprune_core.trials.run import Workbench
 
 PSEUDO, CLOCK = "pseudo.npz", "ssl_seconds.json"
@@ -109,6 +112,7 @@ class Study:
         parts = self.settings.parts(self.data.labels[among], copies_among(self.pool.duplicate_of, among))
         self.parts = [replace(part, among=among[part.among]) for part in parts]
         self.test_images, self.test_labels = self._tests()
+        self.tested_ids = tested_ids(context.project, self.data, self.pool)
         self.device = str(choose_device(context.device))
         self.costs = [cost_of(self.settings, len(part.among), part.methods) for part in self.parts]
         self.total = sum(cost.total for cost in self.costs)
@@ -152,8 +156,10 @@ class Study:
         ) as draft:
             draft.device = self.device
             table.to_parquet(draft.path("trials.parquet"), index=False)
+            np.save(draft.path(TESTED_IDS), self.tested_ids, allow_pickle=False)
             draft.facts.update(
                 {self.axis.field: stages},
+                held_out=held_out_facts(self.tested_ids, 0),
                 run=self.context.job.id,
                 class_names=list(self.data.class_names),
                 truth=self.data.truth,
@@ -289,13 +295,18 @@ class PartRun:
             test_labels=self.study.test_labels,
             n_classes=self.study.n_classes,
             training=self.settings.supervised(),
-            book=TrialBook(self.folder / BOOK),
+            book=self._book(),
             progress=Counted(self.context, n_before, n_trials),
             device=self.study.device,
             n_trials=n_trials,
             total=self.study.total,
             done=done,
         )
+
+    def _book(self) -> TrialBook:
+        book = TrialBook(self.folder / BOOK)
+        keep_to_test(self.folder, book, ids_hash(self.study.tested_ids))
+        return book
 
     def _train(
         self,

@@ -377,6 +377,7 @@ def _evaluation(project: Project, pool: Pool) -> str:
         "Evaluation",
         *map(draw.paragraph, _evaluated_before(project, pool)),
         draw.paragraph(view.sentence()),
+        *map(draw.paragraph, filter(None, [artifact.facts.get("search_words")])),
         f'<figure class="plot">{svg_plot(view, inline=True)}</figure>',
         draw.table(["method", *(f"{ratio:.0%} pruned#" for ratio in view.ratios)], rows, strong=strong),
         draw.paragraph(" ".join(words), faint=True),

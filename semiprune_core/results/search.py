@@ -43,6 +43,8 @@ PAPER = "paper:"
 PROBE, FINETUNE, SCRATCH = TESTS = ("probe", "finetune", "scratch")
 """What a trial may be."""
 COLUMNS = ("method", "pruning_ratio", "seed", "knob", "value", "n_epochs", "n_train", "n_test", "n_correct", "accuracy")
+COMPARED = "compared.npy"
+"""The ids of the images that a search compared on."""
 KNOB_WORDS = {"cutoff": "cutoff", "c_d": "c_D"}
 
 
@@ -278,8 +280,17 @@ class SearchRun:
     def trials(self) -> pd.DataFrame:
         return pd.read_parquet(self.artifact.path("trials.parquet"))
 
+    def compared_ids(self) -> np.ndarray | None:
+        """(n,) uint64: the images that values were compared on; None where the search is older than this file."""
+        path = self.artifact.path(COMPARED)
+        return np.load(path, allow_pickle=False) if path.is_file() else None
 
-def write_search(folder: Path, table: pd.DataFrame, best: list[BestValue]) -> dict[str, Any]:
-    """Write the files of a ``search`` artifact; returns its facts."""
+
+def write_search(
+    folder: Path, table: pd.DataFrame, best: list[BestValue], compared_ids: np.ndarray | None = None
+) -> dict[str, Any]:
+    """Write the files of a ``search`` artifact; returns its facts. ``compared_ids`` are the images it compared on."""
     table.to_parquet(folder / "trials.parquet", index=False)
+    if compared_ids is not None:
+        np.save(folder / COMPARED, compared_ids, allow_pickle=False)
     return {"best": [dataclasses.asdict(value) for value in best], "n_trials": len(table)}

@@ -26,7 +26,8 @@ from semiprune_core.search.curves import trial_table
 from semiprune_core.search.grid import Grid, best_epochs, grid_of
 from semiprune_core.selection.options import take_evidence
 from semiprune_core.training import check_pool
-from semiprune_core.trials import BOOK, Trial, TrialBook, hold_out
+from semiprune_core.trials import BOOK, Trial, TrialBook
+from semiprune_core.trials.apart import held_out_facts, ids_hash, keep_to_test, part_to_compare
 from semiprune_core.trials.kinds import TrialSettings, pinned_features, probe_on
 from semiprune_core.trials.probe import probe_rows
 from semiprune_core.trials.run import Workbench
@@ -43,8 +44,10 @@ def run(context: JobContext) -> dict[str, Any]:
     source = open_score_source(project, settings.scores)
     context.check_pin("scores", source.artifact)
     grid, book = grid_of(settings, source), TrialBook(context.folder / BOOK)
-    compared_mask = hold_out(np.arange(len(pool)), pool.duplicate_of, settings.validation, settings.split_seed)
-    chosen_from = np.flatnonzero(~compared_mask)
+    every = np.arange(len(pool))
+    compared_mask = part_to_compare(every, pool.ids, pool.duplicate_of, settings.validation, settings.split_seed)
+    chosen_from, compared_ids = np.flatnonzero(~compared_mask), pool.ids[compared_mask]
+    keep_to_test(context.folder, book, ids_hash(compared_ids))
     bench = _workbench(context, settings, grid, source, pool, compared_mask, book)
     choice = Choice(project, source, pool, chosen_from)
     _run_all(bench, choice, grid.epoch_trials(), settings)
@@ -60,7 +63,8 @@ def run(context: JobContext) -> dict[str, Any]:
         seed=settings.split_seed,
     ) as draft:
         draft.device = context.device
-        draft.facts.update(write_search(draft.folder, table, best_values(table, n_epochs)))
+        draft.facts.update(write_search(draft.folder, table, best_values(table, n_epochs), compared_ids))
+        draft.facts["held_out"] = held_out_facts(compared_ids, settings.split_seed)
         draft.facts.update(
             run=context.job.id,
             score_settings=settings_of(source).to_json(),

@@ -13,12 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from semiprune_core import files
 from semiprune_core.checks import check_range
 from semiprune_core.errors import WorkspaceError
-from semiprune_core.records import BoolArray, IntArray
 from semiprune_core.settings import Settings
 
 FULL = "full"
@@ -116,17 +113,3 @@ class TrialBook:
                 ) from error
             self._length += len(line)
             self._keep(trial, result)
-
-
-def hold_out(candidates: IntArray, duplicate_of: IntArray, fraction: float, seed: int) -> BoolArray:
-    """(N,) True for a random ``fraction`` of the ``candidates`` (positions) and every copy of their pictures.
-
-    Copies go together: a picture is never trained on under one path and tested on under another.
-
-    >>> hold_out(np.arange(10), np.arange(10), 0.2, seed=0).sum()
-    np.int64(2)
-    """
-    check_range("fraction", fraction, low=0, high=1, low_open=True, high_open=True)
-    pictures = np.unique(duplicate_of[candidates])
-    chosen = np.random.default_rng(seed).permutation(pictures)[: max(1, round(fraction * len(pictures)))]
-    return np.isin(duplicate_of, chosen)

@@ -35,8 +35,11 @@ from semiprune_core.methods import METHODS as registered
 from semiprune_core.progress import Stopped
 from semiprune_core.project.artifacts import differences
 from semiprune_core.results import latest_scores
+from semiprune_core.results.search import SearchRun
+from semiprune_core.search import submit_search
 from semiprune_core.selection import Basis, default_knobs, defaults
 from semiprune_core.trials import run as trial_run
+from semiprune_core.trials.apart import hold_out, ids_hash
 from tests.search.test_search import GOOD, keep, of_elfs, table
 from tests.support.encoders import tiny_encoder
 from tests.support.features import add_features
@@ -562,3 +565,44 @@ def test_a_fine_tuned_net_begins_with_the_encoders_weights(workspace, tmp_path, 
     (evaluation,) = finished(project)
     assert evaluation.tested_by == "Fine-tuned" and evaluation.training.lr == 0.003
     assert "2 epochs for the coresets" in evaluation.schedule and "encoder's weights" in evaluation.facts["test_words"]
+
+
+def searched(project, **settings):
+    job = submit_search(project, method="semi_aum_cutoff", ratios=(0.5, 0.8), device="cpu", immediate=True, **settings)
+    assert job.status().state == jobs.DONE, job.log_tail()
+    return SearchRun(project.artifact(job.result()["artifact"]))
+
+
+@pytest.mark.parametrize("split_seed", [0, 3])
+def test_no_search_compares_on_images_that_an_evaluation_tests_on(workspace, tmp_path, quick, split_seed):
+    project = make_scored(workspace, tmp_path, n=60, n_classes=3)
+    search = searched(project, split_seed=split_seed, validation=0.3)
+    run = done(evaluate(project))
+    compared, tested = search.compared_ids(), run.tested_ids()
+    assert (len(compared), len(tested), np.isin(compared, tested).sum()) == (18, 12, 0)
+    told = {"search": search.artifact.id, "sha256": search.artifact.hash, "n_compared": 18, "n_tested": 0}
+    facts = run.artifact.facts
+    assert facts["searches"] == [told] and not facts["search_words"]
+    assert facts["held_out"]["rule"] == search.artifact.facts["held_out"]["rule"]
+    assert facts["held_out"]["ids_sha256"] == ids_hash(tested) != search.artifact.facts["held_out"]["ids_sha256"]
+
+
+def test_a_search_of_an_earlier_version_that_compared_on_test_images_is_named(workspace, tmp_path, quick):
+    project = make_scored(workspace, tmp_path, n=60, n_classes=3)
+    old = keep(project, table(GOOD))
+    run = done(evaluate(project, ratios=(0.7,)))
+    (told,) = run.artifact.facts["searches"]
+    every = np.arange(60)
+    compared = project.pool().ids[hold_out(every, every, 0.1, seed=0)]
+    n_shared = int(np.isin(compared, run.tested_ids()).sum())
+    assert told["search"] == old.artifact.id and told["n_compared"] == 6 and told["n_tested"] == n_shared > 0
+    assert f"tuned on {n_shared} of the test images" in run.artifact.facts["search_words"]
+    assert finished(project)[0].facts["search_words"]
+
+
+def test_an_evaluation_with_other_test_images_is_not_continued(workspace, tmp_path, quick, monkeypatch):
+    project = make_scored(workspace, tmp_path, n=60, n_classes=3)
+    job = stopped_in_its_second_trial(project, quick, monkeypatch)
+    (job.work_folder / "tested.json").unlink()  # as it was before it was noted
+    with pytest.raises(ConflictError, match="Start a new one"):
+        evaluate_job.run(JobContext(job))

@@ -10,8 +10,9 @@ from streamlit.testing.v1 import AppTest
 from semiprune_core import files, jobs
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.dynamics.scoring import score_runs
+from semiprune_core.evaluation.data import data_facts, evaluation_data
 from semiprune_core.evaluation.plot import CROWD
-from semiprune_core.evaluation.settings import DATA_FACTS, EvaluationSettings, data_facts, evaluation_data
+from semiprune_core.evaluation.settings import DATA_FACTS, EvaluationSettings
 from semiprune_core.evaluation.studies import BudgetSettings, SizeSettings
 from semiprune_core.evaluation.view import COLUMNS
 from semiprune_core.jobs.job import JobStatus, create

@@ -2,11 +2,10 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from semiprune_core.errors import InvalidSettingError, WorkspaceError
-from semiprune_core.trials import Trial, TrialBook, hold_out
+from semiprune_core.trials import Trial, TrialBook
 
 ONE = Trial(method="random", pruning_ratio=0.5, seed=0)
 TWO = Trial(method="semi_aum_cutoff", pruning_ratio=0.5, seed=0, knobs={"cutoff": 0.1})
@@ -54,13 +53,3 @@ def test_a_last_line_of_rubbish_is_torn_too_but_one_in_the_middle_is_damage(tmp_
     book.path.write_bytes(b"\0\0\n" + whole)
     with pytest.raises(WorkspaceError, match="line 1"):
         TrialBook(book.path)
-
-
-def test_copies_of_a_picture_are_held_out_together():
-    duplicate_of = np.arange(100)
-    duplicate_of[50:] = np.arange(50)  # every picture twice
-    held = hold_out(np.arange(100), duplicate_of, 0.2, seed=3)
-    assert held.sum() == 20 and (held[:50] == held[50:]).all()
-    assert (held == hold_out(np.arange(100), duplicate_of, 0.2, seed=3)).all()
-    assert (held != hold_out(np.arange(100), duplicate_of, 0.2, seed=4)).any()
-    assert hold_out(np.arange(10), np.arange(100), 0.5, seed=0)[10:].sum() == 0
