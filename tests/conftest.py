@@ -67,6 +67,29 @@ def workspace(tmp_path):
     return Workspace.open(tmp_path / "home")
 
 
+@pytest.fixture(scope="session")
+def embedded(tmp_path_factory):
+    """A small project without labels that has its features, by the real encoder; made once for all tests."""
+    from semiprune_core.features import submit_features
+    from tests.support.training_projects import small_project
+
+    folder = tmp_path_factory.mktemp("embedded")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEMIPRUNE_ROOTS", str(folder))
+        project = small_project(Workspace.open(folder / "home"), folder, reference=False)
+        job = submit_features(project, immediate=True)
+    assert job.status().state == "done", job.log_tail()
+    job.delete()
+    return project
+
+
+@pytest.fixture
+def with_features(workspace, embedded):
+    """A copy of the small project with features, for one test."""
+    shutil.copytree(embedded.folder, workspace.root / embedded.name)
+    return workspace.project(embedded.name)
+
+
 @pytest.fixture
 def import_into(workspace):
     """Import a source into a new or a given project, in this process."""

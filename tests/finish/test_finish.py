@@ -8,23 +8,18 @@ from streamlit.testing.v1 import AppTest
 
 from semiprune_core import cli
 from semiprune_core.commands import finish as commands_finish
-from semiprune_core.copies import copy_project
 from semiprune_core.errors import InvalidDataError
-from semiprune_core.features import submit_features
 from semiprune_core.finish import KIND, STAGES, FinishSettings, go_on_with_features, submit_finish, why_not
 from semiprune_core.finish import job as finish_job
 from semiprune_core.jobs import DONE, FAILED, QUEUED, STOPPED, follow_here, list_jobs, supervise
-from semiprune_core.jobs.locks import is_free
-from semiprune_core.jobs.supervisor import LOCKS
 from semiprune_core.labeling import open_store
 from semiprune_core.progress import Collected, Stopped
-from semiprune_core.project.workspace import Workspace
 from semiprune_core.results import CoresetRun, latest_pseudo
 from semiprune_core.training import AUTO, FROZEN
 from semiprune_core.training import auto as auto_start
 from tests.support.pools import NAMES
-from tests.support.training_projects import label, small_project
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.training_projects import label, label_drawn, small_project
+from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 
@@ -33,30 +28,15 @@ SHORT = FinishSettings(
 )
 
 
-@pytest.fixture(scope="module")
-def embedded(tmp_path_factory):
-    """A labeled project whose features are there."""
-    home = tmp_path_factory.mktemp("home")
-    project = small_project(Workspace.open(home), home)
-    job = submit_features(project, immediate=True)
-    assert job.status().state == DONE, job.log_tail()
-    return project
-
-
 @pytest.fixture
-def project(embedded, request):
-    copy = copy_project(embedded.workspace, embedded.name, request.node.name)
-    yield copy
-    for job in list_jobs(copy):
-        job.stop()  # one that still waits must not begin in another test
+def project(with_features):
+    """A labeled project whose features are there."""
+    yield label_drawn(with_features)
+    for job in list_jobs(with_features):
         job.kill()
-    supervise(copy.workspace)
 
 
 def start(project, settings=SHORT):
-    """Run it in this process, once those before it have let go of their devices: they may still unload torch."""
-    folder = project.workspace.root / LOCKS
-    wait_until(lambda: all(is_free(path) for path in folder.glob("*.lock")), "free devices")
     return submit_finish(project, settings, immediate=True)
 
 

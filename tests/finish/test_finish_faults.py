@@ -10,8 +10,9 @@ from semiprune_core import jobs
 from semiprune_core.copies import copy_project
 from semiprune_core.finish import submit_finish
 from semiprune_core.jobs import DONE, LOST
-from tests.finish.test_finish import SHORT, embedded  # noqa: F401 - the project that all tests here copy
+from tests.finish.test_finish import SHORT
 from tests.support.effort import FULL
+from tests.support.training_projects import label_drawn
 from tests.support.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.fault
@@ -27,15 +28,16 @@ def made_by(project, job):
     }
 
 
-def test_killed_at_any_moment_it_ends_with_the_same_bits(embedded):  # noqa: F811
-    whole = copy_project(embedded.workspace, embedded.name, "Whole")
+def test_killed_at_any_moment_it_ends_with_the_same_bits(with_features):
+    labeled, space = label_drawn(with_features).name, with_features.workspace
+    whole = copy_project(space, labeled, "Whole")
     job = submit_finish(whole, SHORT)
     assert jobs.wait(job, PATIENCE).state == DONE, job.log_tail()
     expected = made_by(whole, job)
     seed = random.randrange(1 << 30)
     dice = random.Random(seed)
     for number in range(12 if FULL else 1):
-        project = copy_project(embedded.workspace, embedded.name, f"Killed {number}")
+        project = copy_project(space, labeled, f"Killed {number}")
         job = submit_finish(project, SHORT)
         moment = dice.randrange(0, 5000)  # of 6 stages with 1,000 parts each
         wait_until(lambda job=job, moment=moment: past(job, moment), f"the moment {moment}, seed {seed}")

@@ -20,8 +20,14 @@ def small_project(workspace, folder, *, n=60, fraction=0.5, reference=True, titl
     project = workspace.create(title)
     import_source(project, ImportSettings(source=SourceSpec("npz", str(path)).to_json(), n_workers=1), Collected())
     if reference:
-        draw(project, fraction)
-        take_reference(open_store(project), project.pool())
+        label_drawn(project, fraction)
+    return project
+
+
+def label_drawn(project, fraction=0.5):
+    """Draw a fraction of the pool and label it by its reference labels."""
+    draw(project, fraction)
+    take_reference(open_store(project), project.pool())
     return project
 
 

@@ -1,7 +1,6 @@
 """Auto: features first, a net where it fits or where features do badly, the better by labels that both held out."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -12,32 +11,17 @@ from semiprune_core.jobs.context import JobContext, run_job
 from semiprune_core.learning.frozen import FrozenResult
 from semiprune_core.learning.frozen.compare import compare
 from semiprune_core.learning.quality import wilson
-from semiprune_core.project.workspace import Workspace
 from semiprune_core.results import PseudoRun, latest_pseudo
 from semiprune_core.training import AUTO, FROZEN, SCRATCH, TrainSettings, auto
 from semiprune_core.training.answers import Answers
 from tests.support.job_runs import run_queued
 from tests.support.pools import ssl_settings
-from tests.support.training_projects import small_project
-
-
-@pytest.fixture(scope="module")
-def embedded(tmp_path_factory):
-    """A workspace with one small project that has its features: they are computed once for all tests."""
-    folder = tmp_path_factory.mktemp("auto")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SEMIPRUNE_ROOTS", str(folder))
-        project = small_project(Workspace.open(folder / "home"), folder)
-        training.start_training(project, TrainSettings(start=FROZEN), device="cpu", immediate=True)
-    (run,) = training.list_runs(project)
-    training.delete_run(project, run)
-    return project
+from tests.support.training_projects import label_drawn, small_project
 
 
 @pytest.fixture
-def project(workspace, embedded):
-    shutil.copytree(embedded.folder, workspace.root / embedded.name)
-    return workspace.project(embedded.name)
+def project(with_features):
+    return label_drawn(with_features)
 
 
 @pytest.fixture

@@ -17,15 +17,15 @@ from semiprune_core.results import latest_pseudo
 from semiprune_core.training import FROZEN, TrainSettings
 from semiprune_core.trust import quality_report
 from tests.support.pools import NAMES
-from tests.support.training_projects import label, small_project
+from tests.support.training_projects import label, label_drawn, small_project
 from tests.support.waiting import PATIENCE
 
 FROM_FEATURES = TrainSettings(start=FROZEN)
 
 
 @pytest.fixture
-def project(workspace, tmp_path):
-    return small_project(workspace, tmp_path)
+def project(with_features):
+    return label_drawn(with_features)
 
 
 def train(project, settings=FROM_FEATURES):
@@ -72,8 +72,8 @@ def test_it_is_listed_with_its_settings_with_and_without_its_job(project):
     assert run.settings.flat() == FROM_FEATURES.flat() and training.side_by_side([run])["start"] == ["frozen"]
 
 
-def test_a_class_without_a_label_is_never_given(workspace, tmp_path):
-    project = small_project(workspace, tmp_path, reference=False)
+def test_a_class_without_a_label_is_never_given(with_features):
+    project = with_features
     reference = project.pool().reference_labels
     open_store(project).classes.add(["a", "c", "b"], annotator="ann")
     label(project, {int(place): NAMES[c] for c in (0, 1) for place in np.flatnonzero(reference == c)[:8]})
@@ -89,7 +89,8 @@ def test_the_line_goes_on_from_it(project):
     assert len(build_coreset(project, CoresetRequest(pruning_ratio=0.5)).coreset().indices) == 30
 
 
-def test_the_command_says_how_right_it_is(project, capsys):
+def test_the_command_embeds_learns_and_says_how_right_it_is(workspace, tmp_path, capsys):
+    project = small_project(workspace, tmp_path)
     home = str(project.workspace.root)
     assert cli.main(["train", project.name, "--start", "frozen", "--home", home, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
