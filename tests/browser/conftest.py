@@ -35,21 +35,25 @@ def server(studio):
 
 
 @pytest.fixture(scope="session")
-def chromium():
+def chromium(tmp_path_factory):
+    """Opens a Chromium with a profile of its own on disk, which keeps the compiled code of the app."""
     named = os.environ.get("SEMIPRUNE_BROWSER")
     path = named or next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if path is None:
         pytest.fail("No Chromium for the browser tests. Run `make tools`, or set SEMIPRUNE_BROWSER to its path.")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        browser.close()
+
+        def open_profile(**options):
+            folder = tmp_path_factory.mktemp("profile")
+            return playwright.chromium.launch_persistent_context(folder, executable_path=path, args=FLAGS, **options)
+
+        yield open_profile
 
 
 @pytest.fixture(scope="session")
 def wide(chromium):
     """The profile of a person in a wide window. What it has loaded of the app it need not load again."""
-    context = chromium.new_context(viewport={"width": 1400, "height": 900})
+    context = chromium(viewport={"width": 1400, "height": 900})
     context.set_default_timeout(1000 * PATIENCE)
     yield context
     context.close()
@@ -82,15 +86,15 @@ def context(ada, studio):
 
 
 def leave(context, studio):
-    """Close all pages and forget everything but the app's own files."""
+    """Close all pages but an empty one, and forget everything but the app's own files."""
+    blank = context.new_page()
     for tab in context.pages:
-        tab.close()
+        if tab is not blank:
+            tab.close()
     context.unroute_all()
     context.set_offline(False)
-    blank = context.new_page()
     kinds = "cookies,local_storage,indexeddb,service_workers,cache_storage"
     context.new_cdp_session(blank).send("Storage.clearDataForOrigin", {"origin": studio.url, "storageTypes": kinds})
-    blank.close()
 
 
 @pytest.fixture

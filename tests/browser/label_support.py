@@ -92,9 +92,9 @@ def choose(page: Page, name: str, option: str) -> None:
     wait_until(chosen, f"{option} in {name}")
 
 
-def open_context(browser, annotator: str = "ada") -> BrowserContext:
+def open_context(open_profile, annotator: str = "ada") -> BrowserContext:
     """A browser profile that knows its annotator; a script that runs anything sets ``window.pwned``."""
-    context = browser.new_context(viewport={"width": 1280, "height": 860})
+    context = open_profile(viewport={"width": 1280, "height": 860})
     context.set_default_timeout(1000 * PATIENCE)
     context.add_init_script(
         f"window.pwned = 0; localStorage.setItem('semiprune:annotator', {json.dumps(annotator)});"
