@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiprune_core import files
+from semiprune_core import files, streams
 from semiprune_core.dynamics import usual_training
 from semiprune_core.dynamics.scoring import default_score_settings
 from semiprune_core.embeddings.features import check_finite
@@ -27,6 +27,7 @@ from semiprune_core.results import write_trajectory
 from semiprune_core.results.evidence import EvidenceRun, find_evidence, open_evidence
 from semiprune_core.results.trajectory_store import TrajectoryWriter, open_trajectory
 from semiprune_core.scores import ScoreSettings, ScoreTable, compute_scores
+from semiprune_core.streams import Purpose
 
 if TYPE_CHECKING:
     from semiprune_core.baselines.evidence import EvidenceRequest
@@ -89,7 +90,7 @@ def dynamics_on(
             labels[places],
             n_classes=n_classes,
             settings=training,
-            seed=request.seed,
+            seed=streams.derived(request.seed, Purpose.BASELINE_RUN),
             progress=StageProgress(request.progress, "training"),
             device=device,
             folder=folder / "checkpoints",

@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from semiprune_core import streams
 from semiprune_core.baselines.extrapolate import closeness
 from semiprune_core.baselines.neighbours import nearest
 from semiprune_core.baselines.settings import GraphSettings
@@ -28,6 +29,7 @@ from semiprune_core.learning import sampling
 from semiprune_core.learning.device import choose_device
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray, IntArray
+from semiprune_core.streams import Purpose
 
 HELD_OUT = 0.1
 
@@ -93,7 +95,7 @@ def extrapolate_graph(
     ``labels`` (M,) are those of the known images. Known scores stay as they are. All are learned together; which epoch
     counts is decided by the score ``judged_by``, the one whose order matters.
     """
-    n, on = len(values), choose_device(device)
+    n, on, seed = len(values), choose_device(device), streams.derived(seed, Purpose.GRAPH_RUN)
     rows = np.asarray(values, dtype=np.float32)
     k = min(settings.n_neighbours, n - 1)
     places, apart = nearest(rows, rows, k, itself=False, progress=progress)
@@ -106,7 +108,7 @@ def extrapolate_graph(
     wanted = np.stack([np.asarray(scores, dtype=np.float64) for scores in known_scores.values()], axis=1)  # (M, S)
     mean, scale = wanted.mean(axis=0), np.maximum(wanted.std(axis=0), 1e-12)
     target = torch.from_numpy(((wanted - mean) / scale).astype(np.float32)).to(on)
-    order = sampling.numpy_rng(seed, sampling.SPLIT).permutation(len(known_idx))
+    order = streams.rng(seed, Purpose.SPLIT).permutation(len(known_idx))
     n_held = max(1, round(HELD_OUT * len(order))) if len(order) > 1 else 0
     held, learned = (torch.from_numpy(part) for part in (order[:n_held], order[n_held:]))
     place, own = (
@@ -120,8 +122,7 @@ def extrapolate_graph(
     in_use, judged = with_labels(torch.arange(len(order))), held if n_held else learned
     in_judgement, column = with_labels(learned), list(known_scores).index(judged_by)
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0]))
+    with sampling.fresh_weights(seed):  # dropout draws on from them
         net = GraphNet((n_classes + x.shape[1], *settings.hidden, target.shape[1]), settings.dropout).to(on)
         optimizer = torch.optim.Adam(net.parameters(), lr=settings.lr)
         lowest, best = np.inf, np.zeros((n, target.shape[1]))
@@ -129,7 +130,7 @@ def extrapolate_graph(
             if progress.should_stop():
                 raise Stopped
             net.train()
-            draw = torch.rand(len(learned), generator=sampling.torch_rng(seed, sampling.LABELED, epoch))
+            draw = torch.rand(len(learned), generator=sampling.torch_rng(seed, Purpose.LABELED, epoch))
             answer = net(x, with_labels(learned[draw >= settings.blank]), graph)
             loss = F.mse_loss(answer[place[learned]], target[learned])
             optimizer.zero_grad(set_to_none=True)

@@ -10,11 +10,13 @@ import math
 
 import numpy as np
 
+from semiprune_core import streams
 from semiprune_core.baselines.neighbours import BLOCK
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning.frozen.neighbours import unit_rows
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray
+from semiprune_core.streams import Purpose
 
 MANY = 200_000
 """Above this many images k-means learns from batches in PASSES over the pool, instead of all images in each round."""
@@ -38,9 +40,10 @@ def prototypicality(
     fit = _in_batches if len(rows) > MANY else _at_once
     least = math.inf
     best: FloatArray = np.empty(0)
-    for number, start in enumerate(np.random.SeedSequence(seed).generate_state(n_starts)):
+    for number in range(n_starts):
         _go_on(progress, number, n_starts)
-        inertia, centroids = fit(rows, n_clusters, int(start), progress)
+        start = streams.derived(seed, Purpose.CLUSTERS, number, bits=32)
+        inertia, centroids = fit(rows, n_clusters, start, progress)
         if inertia < least:
             least, best = inertia, centroids
     distances = np.empty(len(values))
@@ -61,7 +64,7 @@ def _in_batches(rows: FloatArray, n_clusters: int, seed: int, progress: Progress
     """The same by mini-batch k-means (Sculley 2010), which looks for a stop before each batch."""
     from sklearn.cluster import MiniBatchKMeans
 
-    n, size, rng = len(rows), max(BATCH, 3 * n_clusters), np.random.default_rng(seed)
+    n, size, rng = len(rows), max(BATCH, 3 * n_clusters), streams.rng(seed, Purpose.CLUSTER_BATCHES)
     model = MiniBatchKMeans(n_clusters, n_init=1, batch_size=size, random_state=seed)
     for _ in range(PASSES):
         order = rng.permutation(n)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from semiprune_core import streams
 from semiprune_core.baselines import zcore
 from semiprune_core.baselines.dynamics import dynamics_on, score_settings, scores_of, training_of, work_folder
 from semiprune_core.baselines.evidence import PROVIDERS, EvidenceRequest
@@ -40,6 +41,7 @@ from semiprune_core.project.pool import Pool
 from semiprune_core.records import Evidence, FloatArray, IntArray
 from semiprune_core.results.evidence import EvidenceRun, complete_evidence, find_evidence, open_evidence, write_evidence
 from semiprune_core.scores import ScoreSettings, ScoreTable
+from semiprune_core.streams import Purpose
 from semiprune_core.training import labels_on_pool
 
 Maker = Callable[[EvidenceRequest], EvidenceRun]
@@ -118,7 +120,7 @@ def zcore_scores(request: EvidenceRequest) -> EvidenceRun:
     settings = settings.replace(n_samples=zcore.n_samples_for(len(pool), settings))
 
     def make() -> tuple[ScoreTable, None, dict[str, Any]]:
-        rng = np.random.default_rng(request.seed)
+        rng = streams.rng(request.seed, Purpose.SUBSPACES)
         scores = zcore.zcore_scores(features.array("features"), settings=settings, rng=rng, progress=request.progress)
         return one_column("zcore", scores), None, {"encoder": chosen_encoder(settings)}
 
@@ -342,7 +344,7 @@ def knn_scores(request: EvidenceRequest) -> EvidenceRun:
     def carry(
         values: np.ndarray, places: IntArray, scores: Mapping[str, FloatArray], labels: IntArray, n_classes: int
     ) -> dict[str, FloatArray]:
-        rng = np.random.default_rng(request.seed)
+        rng = streams.rng(request.seed, Purpose.NEIGHBOURS)
         k = settings.n_neighbours or choose_k(values[places], scores[CHOSEN_BY], rng=rng, progress=request.progress)
         return extrapolate_knn(values, places, scores, k=k, progress=request.progress)
 

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from semiprune_core import streams
 from semiprune_core.baselines.settings import SwavSettings
 from semiprune_core.baselines.steps import run_steps
 from semiprune_core.errors import InvalidDataError
@@ -26,6 +27,7 @@ from semiprune_core.learning.optim import SCHEDULES, set_lr
 from semiprune_core.learning.predict import predict, settle_norms
 from semiprune_core.learning.trainer import fingerprint
 from semiprune_core.progress import Progress
+from semiprune_core.streams import Purpose
 
 SHIFT = 0.125
 SETTLE = 2000
@@ -94,11 +96,10 @@ def train_encoder(
     n, batch = len(images), min(settings.batch_size, len(images))
     if n < 4:
         raise InvalidDataError(f"An encoder needs at least 4 images to train on; there are {n}.")
-    weights_seed = int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0])
-    net = build_net(settings.net, image_size=images.size, channels=images.channels, n_classes=2, seed=weights_seed)
+    seed = streams.derived(seed, Purpose.ENCODER_RUN)
+    net = build_net(settings.net, image_size=images.size, channels=images.channels, n_classes=2, seed=seed)
     net = channels_last(net, images.device).train()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(weights_seed)
+    with sampling.fresh_weights(seed, 1):
         projector = Projector(net.n_features, settings)
     projector = projector.to(images.device).train()
     optimizer = torch.optim.SGD(
@@ -113,8 +114,8 @@ def train_encoder(
     pad, fill = round(SHIFT * images.size), images.mean
 
     def one_step(step: int) -> float:
-        idx = sampling.stream(n, step * batch, batch, seed=seed, purpose=sampling.POOL)
-        rng = sampling.torch_rng(seed, sampling.VIEWS, step)
+        idx = sampling.stream(n, step * batch, batch, seed=seed, purpose=Purpose.POOL)
+        rng = sampling.torch_rng(seed, Purpose.VIEWS, step)
         both = []
         for _ in range(2):
             draw = augment.draw_strong(

@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from semiprune_core import files
+from semiprune_core import files, streams
 from semiprune_core.baselines.neighbours import BLOCK, nearest
 from semiprune_core.baselines.settings import HeadSettings
 from semiprune_core.baselines.steps import run_steps
@@ -37,6 +37,7 @@ from semiprune_core.learning.optim import set_lr
 from semiprune_core.maps.reduce import principal_components
 from semiprune_core.progress import Progress
 from semiprune_core.records import FloatArray, IntArray
+from semiprune_core.streams import Purpose
 
 PREDICT_BLOCK = 4096
 LOSS_MOMENTUM = 0.99  # of the running loss that heads are compared by: about the last hundred steps
@@ -133,8 +134,8 @@ def cluster(
     del rows  # as large as what the heads see
     place = choose_device(device)
     seen = torch.from_numpy(prepared(values, settings, progress)).to(place)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(np.random.SeedSequence([seed, sampling.WEIGHTS]).generate_state(1)[0]))
+    seed = streams.derived(seed, Purpose.CLUSTER_RUN)
+    with sampling.fresh_weights(seed):
         student = Heads(seen.shape[1], n_clusters, settings)
     student = student.to(place)
     teacher = Heads(seen.shape[1], n_clusters, settings).to(place).requires_grad_(False)
@@ -147,9 +148,9 @@ def cluster(
 
     def one_step(step: int) -> float:
         idx = sampling.stream(
-            n, step * settings.batch_size, settings.batch_size, seed=seed, purpose=sampling.POOL
+            n, step * settings.batch_size, settings.batch_size, seed=seed, purpose=Purpose.POOL
         )  # an endless row of permutations
-        pick = sampling.numpy_rng(seed, sampling.VIEWS, step).integers(0, k, len(idx))
+        pick = streams.rng(seed, Purpose.VIEWS, step).integers(0, k, len(idx))
         pair = seen[torch.from_numpy(np.concatenate([idx, similar[idx, pick]])).to(seen.device)]
         with torch.no_grad():
             answer = (teacher(pair) / settings.temperature).log_softmax(-1)

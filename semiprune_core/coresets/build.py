@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import numpy as np
+
 from semiprune_core.baselines.evidence import EvidenceRequest, evidence_at_hand, stored_evidence
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.coresets.starting_values import searched_knobs
@@ -219,7 +221,8 @@ def build_coreset(
     coreset = choose_coreset(evidence, request, basis_of(scores, kept))
     settings = coreset_settings(coreset)
     for known in reversed(project.artifacts("coreset")):
-        if known.inputs == inputs and known.settings == settings and known.manifest["seed"] == coreset.seed:
+        same = known.inputs == inputs and known.settings == settings and known.manifest["seed"] == coreset.seed
+        if same and np.array_equal(CoresetRun(known).coreset().indices, coreset.indices):  # older versions drew others
             return CoresetRun(known)
     with project.draft("coreset", settings=settings, inputs=inputs, seed=coreset.seed) as draft:
         write_coreset(draft, coreset)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from semiprune_core import streams
 from semiprune_core.coresets.build import CoresetRequest, choose_coreset
 from semiprune_core.coresets.score_view import ScoreView, bin_values
 from semiprune_core.dynamics.scoring import rescored
@@ -23,10 +24,10 @@ from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.scores import ScoreSettings, ScoreTable
 from semiprune_core.selection import beta_log_density, beta_parameters
 from semiprune_core.selection.base import easiness
+from semiprune_core.streams import Purpose
 
 BORDER = 10
 DENSITY_POINTS = 121
-SAMPLE = 0x5A  # keeps the shown sample apart from the draw that chose the coreset
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,7 @@ def borders(evidence: Evidence, coreset: Coreset, mask: BoolArray, k: int = BORD
             Border("Kept, though unlikely", True, _lowest(weight, mask, k)),
             Border("Dropped, though likely", False, _lowest(-weight, ~mask, k)),
         )
-    chance = np.random.default_rng([coreset.seed, SAMPLE]).random(evidence.n_images)
+    chance = streams.rng(coreset.seed, Purpose.CORESET_SAMPLE).random(evidence.n_images)
     return (
         Border("Kept, a sample", True, _lowest(chance, mask, k)),
         Border("Dropped, a sample", False, _lowest(chance, ~mask, k)),

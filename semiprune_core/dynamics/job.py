@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from semiprune_core import streams
 from semiprune_core.dynamics.finetuned import finetuned_start
 from semiprune_core.dynamics.frozen import FeatureLearner, features_for
 from semiprune_core.dynamics.scoring import score_runs
@@ -25,6 +26,7 @@ from semiprune_core.results import PseudoRun, TrajectoryRun, write_trajectory
 from semiprune_core.results.pseudo import FINETUNED
 from semiprune_core.results.trajectory import FEATURES
 from semiprune_core.results.trajectory_store import TrajectoryWriter
+from semiprune_core.streams import Purpose
 from semiprune_core.training import check_pool, reference_on
 
 TESTS_PER_RUN = 15
@@ -47,6 +49,7 @@ def run(context: JobContext) -> dict[str, Any] | None:
     pseudo, pool = pinned_pseudo(context.project, settings), context.project.pool()
     check_pool(pool, context.pins["pool"])
     context.check_pin("pseudo", pseudo.artifact)
+    context.drop_older_streams()
     if settings.is_frozen:
         return _scored(context, _on_features(context, settings, pseudo, pool), pool)
     with joined_world(choose_device(context.device.split(",")[0])) as (world, device):
@@ -101,7 +104,7 @@ def _one_seed(
         np.asarray(pseudo.labels().labels),
         n_classes=len(pseudo.class_names),
         settings=training,
-        seed=seed,
+        seed=streams.derived(seed, Purpose.SCORING_RUN),
         progress=progress,
         device=device,
         folder=folder / "checkpoints",

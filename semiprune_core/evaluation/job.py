@@ -40,7 +40,7 @@ from semiprune_core.learning.pretrained import Pretrained
 from semiprune_core.learning.trainer import digest
 from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.progress import InnerProgress
-from semiprune_core.project.artifacts import Artifact, versions
+from semiprune_core.project.artifacts import STREAMS, Artifact, versions
 from semiprune_core.project.pool import Pool
 from semiprune_core.records import BoolArray, Evidence, IntArray
 from semiprune_core.results import ScoreRun, latest_scores
@@ -70,6 +70,7 @@ def run(context: JobContext) -> dict[str, Any]:
     if finished is not None:
         return _result(finished)
     check_pool(pool, context.pins["pool"])
+    context.drop_older_streams()
     snapshot, pseudo = pinned_snapshot(project, context.pins), pinned_pseudo(project, context.pins)
     data = evaluation_data(project, settings.truth, pool=pool, snapshot=snapshot, pseudo=pseudo)
     scores = _pinned_scores(context)
@@ -127,7 +128,7 @@ def _workbench(
     n_left, device = len(data.chosen_from), str(choose_device(context.device))
     tested = context.project.test_set().hash if data.test == "split" else digest(held)
     installed = versions()
-    makers = [installed[name] for name in ("semiprune", "torch") if name in installed]
+    makers = [installed[name] for name in ("semiprune", STREAMS, "torch") if name in installed]
     n_classes = len(data.class_names)  # a class without an image widens the net's last layer all the same
     sames = (pool.hash, digest(data.labels), n_classes, tested, digest(test_labels), device, makers)
     files.write_json(context.folder / SAME, {"sha256": files.sha256_json(sames)})

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from semiprune_core import jobs
+from semiprune_core import jobs, streams
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.evaluation.data import evaluation_data
@@ -31,6 +31,7 @@ from semiprune_core.methods import METHODS
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, IntArray
 from semiprune_core.settings import Settings
+from semiprune_core.streams import Purpose
 from semiprune_core.training import keep_snapshot
 from semiprune_core.trials import FULL
 
@@ -220,7 +221,7 @@ def nested_labels(labels: IntArray, duplicate_of: IntArray, budgets: Sequence[fl
     """
     first = np.flatnonzero((duplicate_of == np.arange(len(labels))) & (labels >= 0))
     subsets: list[IntArray] = []
-    for chosen in _nested(first, budgets, seed):
+    for chosen in _nested(first, budgets, streams.rng(seed, Purpose.STUDY_LABELS)):
         drawn = np.full(len(labels), UNLABELED, dtype=np.int64)
         drawn[chosen] = labels[chosen]
         subsets.append(drawn)
@@ -236,12 +237,15 @@ def nested_parts(duplicate_of: IntArray, sizes: Sequence[float], seed: int) -> l
     (2, 5, True)
     """
     first = np.flatnonzero(duplicate_of == np.arange(len(duplicate_of)))
-    return [np.flatnonzero(np.isin(duplicate_of, chosen)) for chosen in _nested(first, sizes, seed)]
+    return [
+        np.flatnonzero(np.isin(duplicate_of, chosen))
+        for chosen in _nested(first, sizes, streams.rng(seed, Purpose.STUDY_PARTS))
+    ]
 
 
-def _nested(pictures: IntArray, shares: Sequence[float], seed: int) -> list[IntArray]:
+def _nested(pictures: IntArray, shares: Sequence[float], rng: np.random.Generator) -> list[IntArray]:
     """A random share of the pictures for each of ``shares``, at least one, the smaller within the larger."""
-    order = np.random.default_rng(seed).permutation(pictures)
+    order = rng.permutation(pictures)
     return [order[: max(1, round(share * len(pictures)))] for share in shares]
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from semiprune_core import files
+from semiprune_core import files, streams
 from semiprune_core.coresets import CoresetRequest
 from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.dynamics.scoring import default_score_settings
@@ -53,6 +53,7 @@ from semiprune_core.records import Evidence, IntArray
 from semiprune_core.results.trajectory_store import TrajectoryWriter, open_trajectory
 from semiprune_core.scores import compute_scores
 from semiprune_core.selection import Basis
+from semiprune_core.streams import Purpose
 from semiprune_core.training import check_pool
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
 from semiprune_core.trials.apart import held_out_facts, ids_hash, keep_to_test
@@ -105,6 +106,7 @@ class Study:
         self.settings: StudySettings = SETTINGS[context.job.kind].from_json(context.settings)
         self.pool: Pool = context.project.pool()
         check_pool(self.pool, context.pins["pool"])
+        context.drop_older_streams()
         snapshot = pinned_snapshot(context.project, context.pins)
         self.data = evaluation_data(context.project, self.settings.truth, pool=self.pool, snapshot=snapshot)
         self.n_classes = len(self.data.class_names)
@@ -270,7 +272,7 @@ class PartRun:
                 pseudo,
                 n_classes=self.study.n_classes,
                 settings=training,
-                seed=self.settings.seed,
+                seed=streams.derived(self.settings.seed, Purpose.SCORING_RUN),
                 progress=PartProgress(self.context, before, self.cost.dynamics, self.study.total, words),
                 device=self.study.device,
                 folder=self.folder / "dynamics",

@@ -169,6 +169,7 @@ def _selection(export: Export, project: Project, found: Found) -> list[str]:
         stored.method,
         pruning_ratio=stored.pruning_ratio,
         seed=stored.seed,
+        rule=artifacts.streams_rule(run.artifact.manifest),
         **stored.settings["options"],
         **stored.settings["knobs"],
     )

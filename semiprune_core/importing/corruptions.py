@@ -27,7 +27,7 @@ def of_severity(severity: str) -> list[str]:
 
 
 def apply(name: str, pixels: np.ndarray, seed: int) -> np.ndarray:
-    """The corruption ``name`` with its own seed: same pixels and seed, same result."""
+    """The corruption ``name`` with the seed that is kept for this image: same pixels and seed, same result."""
     return CORRUPTIONS[name](pixels, np.random.default_rng(seed))
 
 

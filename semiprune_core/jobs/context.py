@@ -10,13 +10,14 @@ import json
 import logging
 import math
 import os
+import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from semiprune_core import files
+from semiprune_core import files, streams
 from semiprune_core.errors import ConflictError, OutOfMemoryError, SemiPruneError
 from semiprune_core.jobs import job as jobs
 from semiprune_core.jobs import processes
@@ -36,6 +37,12 @@ SPEED_SECONDS = 30.0  # speed is measured over the last so many seconds
 LOG_BYTES = 4 << 20
 LOG_TAIL_BYTES = 1 << 20
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+STREAMS = "streams.json"
+"""In a job's own folder: the rule for random numbers under which it was filled."""
+OTHER_STREAMS = (
+    "This job was begun by an older version, which drew random numbers by another rule. It begins anew, so that one "
+    "result does not stand on both."
+)
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -123,6 +130,24 @@ class JobContext:
             if is_mine and is_whole and (seed is None or artifact.manifest["seed"] == seed):
                 return artifact
         return None
+
+    def drop_older_streams(self, *, keep: Collection[str] = ()) -> bool:
+        """Whether ``folder`` was filled under another rule for random numbers; it is emptied then, but for ``keep``.
+
+        A kind that draws calls this before it reads what an earlier attempt left: half of a result drawn by one rule
+        and half by another would be neither.
+        """
+        if self.rank:
+            return False  # processes meet after the first one was here
+        path = self.folder / STREAMS
+        is_same = path.is_file() and files.read_json(path) == {"rule": streams.RULE}
+        older = [] if is_same else [entry for entry in self.folder.iterdir() if entry.name not in {*keep, STREAMS}]
+        for entry in older:
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        files.write_json(path, {"rule": streams.RULE})
+        if older:
+            self.log.warning(OTHER_STREAMS)
+        return bool(older)
 
     def check_pin(self, role: str, artifact: Artifact) -> None:
         """Refuse an input that is not the one this job was queued with."""

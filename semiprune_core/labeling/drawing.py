@@ -21,6 +21,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from semiprune_core import streams
 from semiprune_core.checks import check_finite, check_range
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError, UnknownNameError
 from semiprune_core.labeling import schema
@@ -28,6 +29,7 @@ from semiprune_core.labeling.events import check_annotator
 from semiprune_core.labeling.schema import unsigned_array
 from semiprune_core.records import BoolArray, FloatArray, IntArray
 from semiprune_core.registry import Registry
+from semiprune_core.streams import Purpose
 
 if TYPE_CHECKING:
     from semiprune_core.labeling.store import LabelStore
@@ -136,7 +138,13 @@ def draw_coverage(ids: np.ndarray, count: int, *, seed: int, features: FloatArra
     _one_per_id("features", features, ids)
     n_clusters = min(count, MAX_CLUSTERS, len(ids))
     x = np.asarray(features, dtype=np.float32).reshape(len(ids), -1)
-    model = MiniBatchKMeans(n_clusters, random_state=seed % (1 << 32), n_init=1, batch_size=4096, max_iter=50)
+    model = MiniBatchKMeans(
+        n_clusters,
+        random_state=streams.derived(seed, Purpose.DRAW_CLUSTERS, bits=32),
+        n_init=1,
+        batch_size=4096,
+        max_iter=50,
+    )
     cluster = model.fit_predict(x)
     distance = np.linalg.norm(x - model.cluster_centers_[cluster], axis=1)
     order = np.lexsort((ranks(ids, seed), distance, cluster))
@@ -178,11 +186,12 @@ def pixel_features(images: np.ndarray, *, n_components: int = 32, seed: int = 0,
 
     n = len(images)
     flat = int(np.prod(images.shape[1:]))
-    rng = np.random.default_rng(seed)
+    rng = streams.rng(seed, Purpose.DRAW_PIXELS)
     chosen = np.sort(rng.choice(n, size=min(n, sample), replace=False))
     fit_on = np.asarray(images[chosen], dtype=np.float32).reshape(len(chosen), flat) / 255
     n_components = max(1, min(n_components, *fit_on.shape))
-    model = PCA(n_components, svd_solver="randomized", random_state=seed % (1 << 32)).fit(fit_on)
+    start = streams.derived(seed, Purpose.DRAW_COMPONENTS, bits=32)
+    model = PCA(n_components, svd_solver="randomized", random_state=start).fit(fit_on)
     features = np.empty((n, n_components), dtype=np.float32)
     for start in range(0, n, sample):
         part = np.asarray(images[start : start + sample], dtype=np.float32).reshape(-1, flat) / 255

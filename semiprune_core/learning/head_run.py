@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiprune_core import streams
 from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning.frozen.logistic import Linear
@@ -22,12 +23,11 @@ from semiprune_core.learning.threads import one_thread
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray, IntArray
 from semiprune_core.settings import Settings
+from semiprune_core.streams import Purpose
 
 if TYPE_CHECKING:
     from semiprune_core.learning.supervised_run import Recorder
 
-ORDER = 0x4EAD
-"""Keeps the batches apart from every other draw with the same seed."""
 COLUMNS = ("target_prob", "margin", "correct", "el2n", "entropy")
 
 
@@ -138,7 +138,7 @@ class _HeadRun:
         """What the training pass saw of every image (N,), and the epoch's entry in the history."""
         n = len(self.rows)
         seen = {name: np.empty(n, np.float32) for name in (*COLUMNS, "loss")}
-        order = np.random.default_rng([self.seed, ORDER, epoch]).permutation(n)
+        order = streams.rng(self.seed, Purpose.SCORING_HEAD, epoch).permutation(n)
         for idx in np.array_split(order, self.steps_per_epoch):
             if self.progress.should_stop():
                 raise Stopped(f"Stopped after {self.step} of {self.n_steps} steps.")

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.learning.sampling import fresh_weights
 from semiprune_core.registry import Registry
 
 Backbone = tuple[nn.Module, int]
@@ -48,8 +49,7 @@ def build_net(name: str, *, image_size: int, channels: int, n_classes: int, seed
     check_choice("channels", channels, (1, 3))
     check_range("n_classes", n_classes, low=2)
     build = NETS[name]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with fresh_weights(seed):
         backbone, n_features = build(image_size, channels)
         net = Net(backbone, n_features, n_classes)
         for module in net.modules():

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from semiprune_core import files
+from semiprune_core import files, streams
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning import augment, quality, sampling
 from semiprune_core.learning.alignment import align, begin_alignment
@@ -32,6 +32,7 @@ from semiprune_core.learning.ssl.supervised import Supervised
 from semiprune_core.learning.trainer import Trainer, fingerprint
 from semiprune_core.progress import InnerProgress, Progress, Stopped
 from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray, PseudoLabels
+from semiprune_core.streams import Purpose
 
 FEATURES = "features.npy"
 REPORT_EVERY = 10
@@ -107,7 +108,7 @@ def train_ssl(
             human[held],
             n_classes=len(class_names),
             settings=settings,
-            seed=seed + number,
+            seed=streams.derived(seed, Purpose.SSL_RUN, number),
             progress=_Shifted(progress, number * n_steps, len(rounds) * n_steps, number, len(rounds)),
             folder=None if folder is None else Path(folder) / f"round-{number}",
             reference=reference,
@@ -122,7 +123,7 @@ def _rounds(
     labels: IntArray, settings: SSLSettings, seed: int, measurable: IntArray | None = None
 ) -> list[tuple[IntArray, IntArray]]:
     """(train, held out) positions among the human labels, one pair for each net to train."""
-    rng = sampling.numpy_rng(seed, sampling.SPLIT)
+    rng = streams.rng(seed, Purpose.SPLIT)
     if settings.cross_fit > 1:
         n_usable = len(labels) if measurable is None else len(measurable)
         if n_usable < 2 * settings.cross_fit:
@@ -207,7 +208,7 @@ class SSLRun:
         if reference is None:
             return np.arange(0), np.arange(0)
         rest = np.flatnonzero((np.asarray(reference) >= 0) & (self.labels == UNLABELED))
-        chosen = np.sort(sampling.numpy_rng(self.seed, sampling.CHECK).permutation(rest)[:CHECKED])
+        chosen = np.sort(streams.rng(self.seed, Purpose.CHECK).permutation(rest)[:CHECKED])
         return chosen, np.asarray(reference)[chosen]
 
     def train(self) -> _Round:
@@ -241,7 +242,7 @@ class SSLRun:
 
     def _settle(self) -> None:
         """Fit the averaged net's normalisation to the images as they are, always the same ones."""
-        order = sampling.permutation(len(self.images), self.seed, sampling.CHECK, 0)
+        order = sampling.permutation(len(self.images), self.seed, Purpose.SETTLE, 0)
         some = np.sort(order[:SETTLE_IMAGES])
         settle_norms(self.average.net, self.images, some, precision=self.trainer.precision)
 
@@ -272,11 +273,11 @@ class SSLRun:
     def _learn(self) -> tuple[dict[str, Tensor], dict[str, Tensor], IntArray]:
         """Collect the gradients of one step; returns what to log, the algorithm's next state and target counts."""
         s, algorithm = self.settings, self._algorithm_at(self.step)
-        rng = sampling.torch_rng(self.seed, sampling.VIEWS, self.step)
+        rng = sampling.torch_rng(self.seed, Purpose.VIEWS, self.step)
         pad = round(s.shift * self.images.size)
         labeled_draw = augment.draw_weak(s.batch_size, pad=pad, flip=s.flip, generator=rng)
         batch = sampling.stream(
-            len(self.train_idx), self.step * s.batch_size, s.batch_size, seed=self.seed, purpose=sampling.LABELED
+            len(self.train_idx), self.step * s.batch_size, s.batch_size, seed=self.seed, purpose=Purpose.LABELED
         )
         labeled_idx = self.train_idx[batch]
         labels = torch.from_numpy(self.labels[labeled_idx].astype(np.int64)).to(self.images.device)
@@ -309,7 +310,7 @@ class SSLRun:
         """Targets for the whole unlabeled batch, the next state, and the views of this process's parts to learn on."""
         s = self.settings
         n = s.batch_size * s.unlabeled_ratio
-        idx = sampling.stream(len(self.images), self.step * n, n, seed=self.seed, purpose=sampling.POOL)
+        idx = sampling.stream(len(self.images), self.step * n, n, seed=self.seed, purpose=Purpose.POOL)
         weak_draw = augment.draw_weak(n, pad=pad, flip=s.flip, generator=rng)
         strong_draw = augment.draw_strong(n, pad=pad, flip=s.flip, n_ops=s.n_ops, strength=s.strength, generator=rng)
         probs, views = [], []

@@ -27,6 +27,7 @@ from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.learning.trainer import Trainer, cut, fingerprint
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import BoolArray, FloatArray, IntArray, Trajectory
+from semiprune_core.streams import Purpose
 
 COLUMNS = ("target_prob", "margin", "correct", "el2n", "entropy")
 REPORT_EVERY = 10
@@ -231,7 +232,7 @@ class SupervisedRun:
     def _batch(self) -> IntArray:
         """This step's images: one of the nearly equal pieces of this epoch's order."""
         epoch, place = divmod(self.step, self.steps_per_epoch)
-        order = sampling.permutation(len(self.images), self.seed, sampling.EPOCH, epoch)
+        order = sampling.permutation(len(self.images), self.seed, Purpose.EPOCH, epoch)
         return order[self.pieces[place]].copy()
 
     def one_step(self) -> Tensor:
@@ -245,7 +246,7 @@ class SupervisedRun:
     def _learn(self, idx: IntArray) -> Tensor:
         """Collect the gradients of the batch ``idx``; the columns (6, b) of this process's part of it."""
         s, n = self.settings, len(idx)
-        rng = sampling.torch_rng(self.seed, sampling.VIEWS, self.step)
+        rng = sampling.torch_rng(self.seed, Purpose.VIEWS, self.step)
         draw = augment.draw_weak(n, pad=round(s.shift * self.images.size), flip=s.flip, generator=rng)
         mine = cut(cut(slice(0, n), self.world.size)[self.world.rank], self.trainer.micro_batches)
         parts = []

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from semiprune_core import files
+from semiprune_core import files, streams
 from semiprune_core.errors import OutOfMemoryError
 from semiprune_core.learning import device as devices
 from semiprune_core.learning.checkpoints import Checkpoint, with_prefix, without_prefix
@@ -21,7 +21,6 @@ from semiprune_core.learning.images import Images
 from semiprune_core.learning.nets import build_net
 from semiprune_core.learning.optim import make_optimizer, momentum_tensors, restore_momentum, set_lr
 from semiprune_core.learning.pretrained import Pretrained, begin_head, finetuned_net, step_scales
-from semiprune_core.learning.sampling import WEIGHTS
 from semiprune_core.learning.settings import TrainingSettings
 from semiprune_core.records import IntArray
 from semiprune_core.settings import Settings
@@ -45,9 +44,8 @@ class Trainer:
         self.settings, self.world, self.device = settings, world, images.device
         self.precision = devices.choose_precision(settings.precision, self.device)
         if pretrained is None:
-            net_seed = int(np.random.SeedSequence([seed, WEIGHTS]).generate_state(1)[0])
             net = build_net(
-                settings.net, image_size=images.size, channels=images.channels, n_classes=n_classes, seed=net_seed
+                settings.net, image_size=images.size, channels=images.channels, n_classes=n_classes, seed=seed
             )
         else:
             net = finetuned_net(pretrained, images, n_classes)
@@ -141,11 +139,12 @@ def cut(whole: slice, n_parts: int) -> list[slice]:
 
 
 def fingerprint(settings: Settings, images: Images, labels: np.ndarray, **more: Any) -> str:
-    """Which run this is: settings, seed, labels and the images (their shape and a few of them)."""
+    """Which run this is: settings, seed, how it draws, labels and the images (their shape and a few of them)."""
     rows = np.unique(np.linspace(0, len(images) - 1, 16).astype(int))
     return files.sha256_json(
         {
             "settings": settings.to_json(),
+            "streams": streams.RULE,
             "labels": digest(labels.astype(np.int64)),
             "shape": list(images.pixels.shape),
             "sample": digest(images.pixels[rows]),

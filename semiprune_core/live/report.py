@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from semiprune_core import streams
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.learning.frozen import FrozenSettings
 from semiprune_core.learning.quality import FEWEST
@@ -15,6 +16,7 @@ from semiprune_core.progress import Progress
 from semiprune_core.project.pool import Pool
 from semiprune_core.records import UNLABELED, FloatArray, IntArray
 from semiprune_core.results.pseudo import FROZEN
+from semiprune_core.streams import Purpose
 from semiprune_core.training.data import labels_on_pool
 from semiprune_core.training.heads import PreparedFeatures, fit_head
 from semiprune_core.training.settings import TrainSettings
@@ -68,7 +70,7 @@ def measure(
     view = None
     n_rest = int((labels.learned == UNLABELED).sum())
     if n_measured >= FEWEST_FOR_OUTLOOK and n_rest:
-        rng = np.random.default_rng(settings.seed)
+        rng = streams.rng(settings.seed, Purpose.OUTLOOK)
         growth = grow(
             prepared.pool,
             labels.learned,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from semiprune_core import streams
 from semiprune_core.checks import check_range
 from semiprune_core.embeddings.features import FEATURES, Features, FeatureSettings, checked, describe
 from semiprune_core.errors import InvalidDataError
@@ -18,6 +19,7 @@ from semiprune_core.progress import Progress
 from semiprune_core.project.artifacts import Artifact, open_artifact
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import BoolArray, FloatArray, IntArray
+from semiprune_core.streams import Purpose
 
 MOST_POINTS = 200_000
 """UMAP and t-SNE place a random sample of this many images in larger pools; PCA places all of them."""
@@ -90,7 +92,7 @@ def _make(
     n = len(values)
     chosen = np.arange(n)
     if settings.method != "pca" and n > MOST_POINTS:
-        chosen = np.sort(np.random.default_rng(settings.seed).choice(n, MOST_POINTS, replace=False))
+        chosen = np.sort(streams.rng(settings.seed, Purpose.MAP_POINTS).choice(n, MOST_POINTS, replace=False))
     placed = reduce(
         settings.method, values[chosen] if len(chosen) < n else values, seed=settings.seed, progress=progress
     )

@@ -10,10 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from semiprune_core import streams
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray
 from semiprune_core.registry import Registry
+from semiprune_core.streams import Purpose
 
 BLOCK = 8192
 SPREAD_DIMENSIONS = 64
@@ -87,7 +89,11 @@ def tsne(
 
     values = _narrow(values, SPREAD_DIMENSIONS, progress)
     model = TSNE(
-        perplexity=min(perplexity, (len(values) - 1) / 3), init="pca", random_state=seed, verbose=2, max_iter=1000
+        perplexity=min(perplexity, (len(values) - 1) / 3),
+        init="pca",
+        random_state=seed,
+        verbose=2,
+        max_iter=1000,
     )
     with contextlib.redirect_stdout(_Bar(r"Iteration (\d+)", progress, total=1000)):  # its only way to tell
         return model.fit_transform(np.asarray(values, dtype=np.float32)).astype(np.float32)
@@ -130,4 +136,4 @@ def _go_on(progress: Progress | None, done: int, total: int) -> None:
 
 def reduce(name: str, values: np.ndarray, *, seed: int, progress: Progress | None = None) -> FloatArray:
     """(N, 2) float32 by the method ``name``."""
-    return REDUCERS[name](values, seed=seed, progress=progress)
+    return REDUCERS[name](values, seed=streams.derived(seed, Purpose.MAP, bits=32), progress=progress)

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from semiprune_core import streams
 from semiprune_core.checks import check_finite
 from semiprune_core.errors import UnknownNameError
 from semiprune_core.knobs import Knob, knobs_of
@@ -107,6 +106,7 @@ def select_coreset(
     same_annotation_budget: bool = False,
     min_per_class: int = 0,
     drop_duplicates: bool = False,
+    rule: int = streams.RULE,
     **knobs: Any,
 ) -> Coreset:
     """Choose a coreset of exactly ``coreset_size(N, pruning_ratio)`` images.
@@ -114,13 +114,14 @@ def select_coreset(
     ``selector_or_method`` is a name from METHODS or SELECTORS. Knobs not given are the method's, then those of
     :func:`default_knobs` for a run of unknown length and labels of unknown quality, then the selector's own. The
     options are explained in :class:`SelectionOptions`. The coreset's settings name everything that was used: calling
-    this again with its knobs, options, ratio and seed gives the same coreset.
+    this again with its knobs, options, ratio and seed gives the same coreset, under the same ``rule`` for random
+    numbers (:mod:`semiprune_core.streams`).
 
     >>> evidence = Evidence(10, {"aum": np.arange(10) / 10})
     >>> select_coreset(evidence, "semi_aum_cutoff", pruning_ratio=0.7, seed=0, cutoff=0.2).indices.tolist()
     [2, 3, 4]
     """
-    rng = np.random.default_rng(seed)
+    rng = streams.coreset_rng(seed, rule)
     options = SelectionOptions(
         class_balanced=class_balanced,
         keep_human=keep_human,

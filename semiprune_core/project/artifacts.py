@@ -24,12 +24,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from semiprune_core import __version__, files
+from semiprune_core import __version__, files, streams
 from semiprune_core.errors import WorkspaceError
 
 MANIFEST = "manifest.json"
 MANIFEST_SCHEMA = 1
 VERSIONED = ("numpy", "pandas", "pyarrow", "pillow", "torch", "torchvision", "scipy", "scikit-learn", "umap-learn")
+STREAMS = "random streams"
 NAME = re.compile(r"[a-z][a-z_]*-[0-9]{4,}")
 
 
@@ -83,12 +84,17 @@ class Draft:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, of the libraries that matter and of this package."""
-    installed = {"semiprune": __version__, "python": platform.python_version()}
+    """Versions of Python, of the libraries that matter, of this package and of its rule for random numbers."""
+    installed = {"semiprune": __version__, STREAMS: str(streams.RULE), "python": platform.python_version()}
     for name in VERSIONED:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)
     return installed
+
+
+def streams_rule(manifest: Mapping[str, Any]) -> int:
+    """The rule for random numbers by which something was made; 1 in manifests from before there was another."""
+    return int(manifest["versions"].get(STREAMS, 1))
 
 
 def content_hash(manifest: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from semiprune_core import files, jobs
+from semiprune_core import files, jobs, streams
 from semiprune_core.coresets import nesting
 from semiprune_core.coresets.score_view import bin_values
 from semiprune_core.evaluation import EvaluationRun
@@ -34,6 +34,7 @@ from semiprune_core.report import draw
 from semiprune_core.results import CoresetRun, PseudoRun
 from semiprune_core.scores import SCORES
 from semiprune_core.selection import SELECTORS
+from semiprune_core.streams import Purpose
 from semiprune_core.training import trained_seconds
 from semiprune_core.trust import Trust, judge, quality_report, stability_of
 from semiprune_core.trust.quality_report import Report
@@ -300,7 +301,7 @@ def _coresets(contents: list[Content], runs: list[CoresetRun]) -> str:
     for content in _pictured(contents):
         mask, order = content.coreset.mask, content.best_first_idx
         dropped = np.flatnonzero(~mask)
-        some = np.random.default_rng(content.coreset.seed).permutation(dropped)[:N_PICTURES]
+        some = streams.rng(content.coreset.seed, Purpose.REPORT_SAMPLE).permutation(dropped)[:N_PICTURES]
         before = np.bincount(content.labels.labels, minlength=len(content.class_names))
         after = np.bincount(content.labels.labels[mask], minlength=len(content.class_names))
         parts += [

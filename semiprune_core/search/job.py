@@ -43,6 +43,7 @@ def run(context: JobContext) -> dict[str, Any]:
     check_pool(pool, context.pins["pool"])
     source = open_score_source(project, settings.scores)
     context.check_pin("scores", source.artifact)
+    context.drop_older_streams()
     grid, book = grid_of(settings, source), TrialBook(context.folder / BOOK)
     every = np.arange(len(pool))
     compared_mask = part_to_compare(every, pool.ids, pool.duplicate_of, settings.validation, settings.split_seed)

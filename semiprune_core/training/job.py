@@ -27,6 +27,7 @@ def run(context: JobContext) -> dict[str, Any] | None:
     finished = context.finished(ARTIFACT)
     if finished is not None:  # ended between its artifact and its last status
         return _outcome(finished)
+    _begin_anew_on_other_streams(context)
     task = Task.of(context)
     context.log.info(
         "%d labels (%s), %d images, %s",
@@ -43,6 +44,12 @@ def run(context: JobContext) -> dict[str, Any] | None:
     artifact = _keep(task, answers)
     _tidy(context)
     return _outcome(artifact)
+
+
+def _begin_anew_on_other_streams(context: JobContext) -> None:
+    """Leave nothing of an attempt by a version that drew otherwise, its first candidate included."""
+    if context.drop_older_streams(keep=(LABELS,)) and (first := _provisional(context)) is not None:
+        _retire(context, first)
 
 
 def _learn(task: Task) -> Answers | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from semiprune_core import files
+from semiprune_core import files, streams
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning.pretrained import Pretrained, weights_of
 from semiprune_core.learning.settings import SupervisedSettings
@@ -18,6 +18,7 @@ from semiprune_core.learning.supervised_run import train_supervised
 from semiprune_core.learning.trainer import digest
 from semiprune_core.progress import PartProgress, Progress, Stopped
 from semiprune_core.records import IntArray
+from semiprune_core.streams import Purpose
 from semiprune_core.trials.book import Trial, TrialBook
 from semiprune_core.trials.kinds import ProbeSettings, TrialSettings
 from semiprune_core.trials.probe import fit_probe
@@ -66,7 +67,7 @@ def train_trial(
         labels,
         n_classes=n_classes,
         settings=settings,
-        seed=seed,
+        seed=streams.derived(seed, Purpose.TRIAL_RUN),
         progress=progress,
         device=device,
         eval_images=test_images,
@@ -214,5 +215,5 @@ def by_mark(results: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]
 def _mark(idx: IntArray, seed: int, training: TrialSettings, weights: Mapping[str, str]) -> str:
     """Which training this is: which images, which seed (probes have none), which settings, which weights at first."""
     images = digest(idx.astype(np.int64))
-    drawn = None if isinstance(training, ProbeSettings) else seed
-    return files.sha256_json({"images": images, "seed": drawn, "training": training.to_json(), **weights})
+    drawn = {"seed": None} if isinstance(training, ProbeSettings) else {"seed": seed, "streams": streams.RULE}
+    return files.sha256_json({"images": images, **drawn, "training": training.to_json(), **weights})

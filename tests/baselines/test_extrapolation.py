@@ -5,11 +5,12 @@ import pytest
 import torch
 from scipy import stats
 
+from semiprune_core import streams
 from semiprune_core.baselines import extrapolate, graph
 from semiprune_core.baselines.extrapolate import choose_k, extrapolate_knn
 from semiprune_core.baselines.settings import GraphSettings
-from semiprune_core.learning import sampling
 from semiprune_core.progress import Collected, Stopped
+from semiprune_core.streams import Purpose
 
 
 def test_neighbours_give_the_weighted_mean_and_known_scores_stay():
@@ -261,7 +262,7 @@ def judgements(seen):
 
 def test_the_labels_of_held_out_images_do_not_touch_what_they_are_judged_by(monkeypatch):
     _, known_idx, _, labels = sides()
-    held = sampling.numpy_rng(0, sampling.SPLIT).permutation(40)[:4]
+    held = streams.rng(streams.derived(0, Purpose.GRAPH_RUN), Purpose.SPLIT).permutation(40)[:4]
     turned = labels.copy()
     turned[held] = 1 - turned[held]
     first, second = (watched(monkeypatch, one)[0] for one in (labels, turned))
@@ -276,7 +277,7 @@ def test_half_of_the_learned_images_go_without_their_label_in_each_epoch(monkeyp
     _, known_idx, _, labels = sides()
     seen, found = watched(monkeypatch, labels)
     shown = [one_hot for training, one_hot, _ in seen if training]
-    learned = sampling.numpy_rng(0, sampling.SPLIT).permutation(40)[4:]
+    learned = streams.rng(streams.derived(0, Purpose.GRAPH_RUN), Purpose.SPLIT).permutation(40)[4:]
     right = np.zeros((80, 2))
     right[known_idx[learned], labels[learned]] = 1
     for one_hot in shown:
@@ -303,7 +304,7 @@ def test_the_epoch_counts_that_carries_the_score_chosen_by_best(judged_by, monke
     seen, found = watched(monkeypatch, labels, known=known, judged_by=judged_by, epochs=40, lr=0.05)
     wanted = np.stack(list(known.values()), axis=1)
     mean, scale = wanted.mean(axis=0), wanted.std(axis=0)
-    held = sampling.numpy_rng(0, sampling.SPLIT).permutation(40)[:4]
+    held = streams.rng(streams.derived(0, Purpose.GRAPH_RUN), Purpose.SPLIT).permutation(40)[:4]
     apart = np.array([answers[known_idx[held]] - ((wanted - mean) / scale)[held] for _, _, answers in judgements(seen)])
     errors = (apart**2).mean(axis=1)  # (epochs, scores)
     best_of_each = errors.argmin(axis=0).tolist()

@@ -192,7 +192,7 @@ def test_a_copy_that_cannot_be_finished_leaves_nothing(project, workspace, monke
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("semiprune_core.copies.copy_labels", full)
+    monkeypatch.setattr("semiprune_core.copies.projects.copy_labels", full)
     with pytest.raises(Exception, match="disk is full"):
         copy_project(workspace, project.name, "Half")
     assert workspace.names() == [project.name]

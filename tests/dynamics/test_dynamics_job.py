@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from semiprune_core import jobs
+from semiprune_core import jobs, streams
+from semiprune_core.dynamics import job as dynamics_job
 from semiprune_core.dynamics import submit_dynamics, why_out_of_date
 from semiprune_core.embeddings.features import available_features
 from semiprune_core.errors import InvalidSettingError, MissingStepError
@@ -141,6 +142,24 @@ def test_a_stop_and_a_resume_leave_the_same_bytes(project, monkeypatch):
     assert [one.hash for one in project.artifacts("trajectory")][0] == project.latest("trajectory").hash
 
 
+def test_what_was_drawn_by_another_rule_is_not_gone_on_from(project, monkeypatch):
+    done(submit_dynamics(project, immediate=True, **QUICK))
+    whole, asked = columns(project), []
+
+    def stop_once(self):
+        asked.append(1)
+        return len(asked) == 6
+
+    with monkeypatch.context() as patch:
+        patch.setattr(streams, "RULE", streams.RULE - 1)
+        patch.setattr(JobContext, "should_stop", stop_once)
+        job = submit_dynamics(project, immediate=True, **QUICK)
+    assert job.status().state == jobs.STOPPED and any(job.work_folder.rglob("*.safetensors"))
+    dynamics_job.run(JobContext(Job.open(job.folder)))
+    for before, after in zip(whole, columns(project), strict=True):
+        assert np.array_equal(before, after)
+
+
 @pytest.mark.fault
 def test_a_killed_process_goes_on_and_leaves_the_same_bytes(project, monkeypatch):
     done(submit_dynamics(project, immediate=True, **{**QUICK, "epochs": 40}))
@@ -157,8 +176,6 @@ def test_a_killed_process_goes_on_and_leaves_the_same_bytes(project, monkeypatch
 def test_what_an_earlier_attempt_completed_is_not_trained_again(project, monkeypatch):
     job = submit_dynamics(project, immediate=True, **QUICK)
     done(job)
-    from semiprune_core.dynamics import job as dynamics_job
-
     monkeypatch.setattr(dynamics_job, "train_supervised", lambda *_, **__: pytest.fail("it trained again"))
     again = dynamics_job.run(JobContext(Job.open(job.folder)))
     assert again == job.result()

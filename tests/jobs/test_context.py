@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from semiprune_core import streams
 from semiprune_core.jobs import JobContext, context, submit
 from semiprune_core.jobs import job as jobs
 from semiprune_core.jobs.context import Speed, plain, shorten_log
@@ -195,3 +196,25 @@ def test_only_rank_zero_writes(job):
     other.end("done")
     assert job.stored_status() == before
     assert job.progress() == []
+
+
+@pytest.mark.parametrize(
+    "left_by, is_dropped", [(None, True), ({"rule": streams.RULE - 1}, True), ({"rule": streams.RULE}, False)]
+)
+def test_what_another_rule_for_random_numbers_left_is_dropped(job, left_by, is_dropped, caplog):
+    inside = JobContext(job)
+    for name in ("labels.npz", "trials.jsonl", "round-0/checkpoint.json"):
+        (inside.folder / name).parent.mkdir(exist_ok=True)
+        (inside.folder / name).write_bytes(b"")
+    if left_by is not None:
+        (inside.folder / context.STREAMS).write_text(json.dumps(left_by))
+    assert inside.drop_older_streams(keep=("labels.npz",)) is is_dropped
+    left = {"labels.npz", context.STREAMS} | (set() if is_dropped else {"trials.jsonl", "round-0"})
+    assert {path.name for path in inside.folder.iterdir()} == left
+    assert ("begins anew" in caplog.text) is is_dropped
+    assert inside.drop_older_streams() is False  # once
+
+
+def test_a_new_job_has_nothing_to_drop(job, caplog):
+    assert JobContext(job).drop_older_streams() is False
+    assert not caplog.text

@@ -13,6 +13,7 @@ from semiprune_core.learning.images import Images, channel_moments
 from semiprune_core.learning.nets import NETS, build_net
 from semiprune_core.learning.predict import settle_norms
 from semiprune_core.learning.settings import SSLSettings, SupervisedSettings
+from semiprune_core.streams import Purpose
 
 
 @pytest.mark.parametrize("done, factor", [(0, 1.0), (0.5, math.cos(7 * math.pi / 32)), (1, math.cos(7 * math.pi / 16))])
@@ -49,24 +50,24 @@ def test_norms_and_biases_decay_only_when_asked():
 
 
 def test_a_stream_shows_every_image_before_one_comes_twice():
-    taken = [sampling.stream(7, 4 * k, 4, seed=1, purpose=sampling.POOL) for k in range(14)]
+    taken = [sampling.stream(7, 4 * k, 4, seed=1, purpose=Purpose.POOL) for k in range(14)]
     row = np.concatenate(taken)
     for turn in range(8):
         assert sorted(row[7 * turn : 7 * turn + 7]) == list(range(7))
-    assert np.array_equal(sampling.stream(7, 20, 10, seed=1, purpose=sampling.POOL), row[20:30])
-    assert not np.array_equal(row[:7], sampling.stream(7, 0, 7, seed=2, purpose=sampling.POOL))
+    assert np.array_equal(sampling.stream(7, 20, 10, seed=1, purpose=Purpose.POOL), row[20:30])
+    assert not np.array_equal(row[:7], sampling.stream(7, 0, 7, seed=2, purpose=Purpose.POOL))
 
 
 def test_a_batch_larger_than_the_images_repeats_them():
-    assert sorted(sampling.stream(3, 0, 7, seed=0, purpose=sampling.LABELED))[:3] == [0, 0, 1]
+    assert sorted(sampling.stream(3, 0, 7, seed=0, purpose=Purpose.LABELED))[:3] == [0, 0, 1]
 
 
 def test_draws_depend_on_seed_purpose_and_step_only():
-    draws = {
-        torch.rand(1, generator=sampling.torch_rng(*key)).item() for key in [(0, 1, 2), (0, 1, 3), (0, 2, 2), (1, 1, 2)]
-    }
+    order, views = Purpose.POOL, Purpose.VIEWS
+    keys = [(0, order, 2), (0, order, 3), (0, views, 2), (1, order, 2)]
+    draws = {torch.rand(1, generator=sampling.torch_rng(*key)).item() for key in keys}
     assert len(draws) == 4
-    again = torch.rand(1, generator=sampling.torch_rng(0, 1, 2)).item()
+    again = torch.rand(1, generator=sampling.torch_rng(0, order, 2)).item()
     assert again in draws
 
 

@@ -10,6 +10,7 @@ from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning import sampling, supervised_run
 from semiprune_core.learning.supervised_run import COLUMNS, MemoryRecorder, columns, train_supervised
 from semiprune_core.progress import Collected, Stopped
+from semiprune_core.streams import Purpose
 from tests.support.pools import make_pool, supervised_settings
 
 
@@ -87,7 +88,7 @@ def test_the_recorded_facts_come_from_the_training_pass():
     images, truth = make_pool(32)
     pixels = supervised_run.Images(images, torch.device("cpu"))
     fresh = supervised_run.Trainer(supervised_settings(), pixels, n_classes=3, seed=0, world=supervised_run.World()).net
-    order = sampling.permutation(32, 0, sampling.EPOCH, 0)
+    order = sampling.permutation(32, 0, Purpose.EPOCH, 0)
     for idx in (order[:16], order[16:]):
         logits = fresh(pixels.normalise(pixels.take(idx))).detach()
         wanted = columns(logits, torch.from_numpy(truth[idx]))["target_prob"]

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from semiprune_core import streams
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import SourceError
 from semiprune_core.importing.corruptions import MILD, SEVERITIES, of_severity
 from semiprune_core.importing.sources.base import POOL_SPLIT, VARIANTS, Entry, Origin, Source
 from semiprune_core.paths import shown
 from semiprune_core.records import Problem
+from semiprune_core.streams import Purpose
 
 
 class CorruptSource:
@@ -37,7 +39,7 @@ class CorruptSource:
 
     def entries(self) -> Iterator[Entry]:
         n = sum(1 for entry in self._source.entries() if entry.split == POOL_SPLIT)
-        rng = np.random.default_rng(self._seed)
+        rng = streams.rng(self._seed, Purpose.CORRUPTED)
         kinds = np.full(n, -1, dtype=np.int8)
         chosen = rng.choice(n, size=round(n * self._share), replace=False)
         kinds[chosen] = rng.integers(len(self._kinds), size=len(chosen))
@@ -83,7 +85,7 @@ class LongTailSource:
         order = np.array([names.index(label) for label in numbers], dtype=np.int64)
         labels = order[np.frombuffer(met, dtype=np.int32)] if met else np.empty(0, dtype=np.int64)
         counts = np.bincount(labels, minlength=len(names))
-        rng = np.random.default_rng(self._seed)
+        rng = streams.rng(self._seed, Purpose.LONG_TAIL)
         keep = np.zeros(len(labels), dtype=bool)
         for number, size in enumerate(tail_sizes(int(counts.max(initial=0)), len(names), self._factor)):
             mine = np.flatnonzero(labels == number)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from semiprune_core import streams
 from semiprune_core.learning.frozen.fit import fit_pool
 from semiprune_core.learning.frozen.prepare import FrozenPool
 from semiprune_core.learning.frozen.settings import FrozenSettings
 from semiprune_core.learning.quality import wilson
 from semiprune_core.records import UNLABELED, IntArray
+from semiprune_core.streams import Purpose
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ def simulate_coverage(
     rows = []
     for draw in draws:
         labels = np.full(len(pool), UNLABELED)
-        drawn = np.random.default_rng([n_labels, draw]).permutation(len(pool))[:n_labels]
+        drawn = streams.rng(draw, Purpose.COVERAGE, n_labels).permutation(len(pool))[:n_labels]
         labels[drawn] = truth[drawn]
         result = fit_pool(pool, labels, n_classes=int(truth.max()) + 1, settings=settings, seed=draw)
         assert result.quality is not None

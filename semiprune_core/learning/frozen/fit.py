@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from semiprune_core import streams
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning.frozen.experts import Span, fit_powers, log_probs, penalty_path, propagated, together
 from semiprune_core.learning.frozen.folds import TRAINS_ONLY, assign_folds, count_folds, training_mask
@@ -20,6 +21,7 @@ from semiprune_core.learning.frozen.settings import FrozenSettings
 from semiprune_core.learning.threads import one_thread
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray
+from semiprune_core.streams import Purpose
 
 FEWEST = 20
 """Below this many uniformly drawn labels nothing is measured: the number would mean nothing."""
@@ -85,7 +87,7 @@ def fit_pool(
             answers, penalty = work.cross_fit(work.settings.head, work.settings.penalties)
     powers, loss = fit_powers(answers, work.labels[work.held]) if len(work.held) else (None, None)
     with work.timed("fit"):
-        final = work.answers(work.settings.head, np.arange(len(work.labeled)), [penalty], None, seed)[0]
+        final = work.answers(work.settings.head, np.arange(len(work.labeled)), [penalty], None)[0]
         probs = together(final, powers if powers is not None else np.ones(len(final)))
     held = work.held
     out_of_fold = OutOfFold(
@@ -172,7 +174,7 @@ class _Work:
         n_folds = count_folds(len(np.unique(alike[measurable])), settings.n_folds)
         folds = np.full(len(mine), TRAINS_ONLY)
         if n_folds:
-            folds = assign_folds(mine, n_folds, np.random.default_rng(seed), measurable=measurable, groups=alike)
+            folds = assign_folds(mine, n_folds, streams.rng(seed, Purpose.FOLDS), measurable=measurable, groups=alike)
         began = time.perf_counter()
         span = Span.of(pool.rows[labeled])
         work = cls(pool, labeled, mine, alike, folds, n_folds, n_classes, settings, seed, progress, span)
@@ -207,7 +209,7 @@ class _Work:
             train = np.flatnonzero(training_mask(self.folds, self.groups, fold))
             if not len(train):
                 raise InvalidDataError("All labeled images are near-duplicates of each other. Label more images.")
-            found = self.answers(head, train, penalties, mine, self.seed + 1 + fold)
+            found = self.answers(head, train, penalties, mine, 1 + fold)
             for penalty, answers in zip(penalties, found, strict=True):
                 table = tables.setdefault(
                     penalty, [np.zeros((len(self.held), self.n_classes)) for _ in range(len(answers))]
@@ -233,11 +235,12 @@ class _Work:
         return min(losses, key=losses.__getitem__)
 
     def answers(
-        self, head: str, train: IntArray, penalties: Sequence[float], held: IntArray | None, seed: int
+        self, head: str, train: IntArray, penalties: Sequence[float], held: IntArray | None, number: int = 0
     ) -> list[list[FloatArray]]:
         """For each penalty the log answers of the experts, fitted on the labels ``train``.
 
-        They are for the labeled images ``held``, or for the whole pool where None.
+        They are for the labeled images ``held``, or for the whole pool where None. Each fit has its own ``number``, by
+        which it draws.
         """
         flow = []
         if head != "logistic":
@@ -249,12 +252,12 @@ class _Work:
             return [flow for _ in penalties]
         path = penalty_path(self.span.labeled[train], self.labels[train], self.n_classes, penalties)
         return [
-            [log_probs(self._logits(head, narrow, train, penalty, held, seed)), *flow]
+            [log_probs(self._logits(head, narrow, train, penalty, held, number)), *flow]
             for narrow, penalty in zip(path, penalties, strict=True)
         ]
 
     def _logits(
-        self, head: str, narrow: Linear, train: IntArray, penalty: float, held: IntArray | None, seed: int
+        self, head: str, narrow: Linear, train: IntArray, penalty: float, held: IntArray | None, number: int
     ) -> FloatArray:
         if head != "ssl" and held is not None:
             return narrow.logits(self.span.labeled[held])
@@ -269,7 +272,8 @@ class _Work:
                 *known,
                 penalty=penalty,
                 settings=self.settings,
-                seed=seed,
+                seed=self.seed,
+                number=number,
                 progress=self.progress,
             )
         return linear.logits(self.pool.rows if held is None else self.pool.rows[self.labeled[held]])

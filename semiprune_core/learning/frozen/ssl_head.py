@@ -16,8 +16,10 @@ from semiprune_core.learning.frozen.logistic import Linear
 from semiprune_core.learning.frozen.prepare import FrozenPool
 from semiprune_core.learning.frozen.settings import FrozenSettings
 from semiprune_core.learning.optim import fixmatch_cosine
+from semiprune_core.learning.sampling import torch_rng
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray, IntArray
+from semiprune_core.streams import Purpose
 
 REPORT_EVERY = 50
 
@@ -31,16 +33,18 @@ def train_head(
     penalty: float,
     settings: FrozenSettings,
     seed: int,
+    number: int = 0,
     progress: Progress | None = None,
 ) -> Linear:
     """Train on from ``start`` with the labels at positions ``labeled`` and the whole pool as unlabeled images.
 
-    Without strong views the weak one stands in. Classes without a label stay out.
+    Without strong views the weak one stands in. Classes without a label stay out. Heads of one seed that differ in
+    ``number`` draw apart.
     """
     algorithm = settings.make_algorithm()
     present = np.unique(labels)
     narrow = torch.from_numpy(np.searchsorted(present, labels))
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch_rng(seed, Purpose.HEAD, number)
     rows, strong = torch.from_numpy(pool.rows), [torch.from_numpy(view) for view in pool.strong]
     weights = torch.from_numpy(start.weights[:, present].astype(np.float32)).requires_grad_()
     bias = torch.from_numpy(start.bias[present].astype(np.float32)).requires_grad_()

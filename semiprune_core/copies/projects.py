@@ -1,4 +1,4 @@
-"""Keeping the workspace tidy: copying and removing whole projects."""
+"""Copying and removing whole projects: what comes along, and what stays behind."""
 
 from __future__ import annotations
 
