@@ -2,6 +2,7 @@
 
     .venv/bin/python benchmarks/frozen_defaults.py --data DIR --work DIR tune [--pools P,Q] [--small] [--keep]
     .venv/bin/python benchmarks/frozen_defaults.py --data DIR --work DIR confirm [--pools P,Q] [--small] [--keep]
+    .venv/bin/python benchmarks/frozen_defaults.py --data DIR --work DIR classes [--pools P,Q] [--small] [--keep]
     .venv/bin/python benchmarks/frozen_defaults.py --data DIR --work DIR transfer [--seeds 3] [--small] [--keep]
 
 DIR of --data holds clothing_photos.zip, cifar10_12k.npz and traffic_signs_6k.npz. Every pool is imported and embedded
@@ -11,10 +12,12 @@ pseudo-labels, a second one is trained for 40 epochs and scored; coresets are te
 ``tune`` tries knobs on tuning images alone: CIFAR-10's first 6,000 (the last 1,200 of them test), the demo pool's
 images among Fashion-MNIST's first 30,000 (600 test), and pools made of these: three classes, a long tail, 1,500 images,
 3% labels, 50 classes (k-means within the classes), both together. ``confirm`` runs the starting values on other pools,
-with their own test images, also with balanced classes; tuning pools may be named, to see them beside it. ``transfer``
-trains nets from scratch on coresets of ``fashion`` at 80% beside the probes, with knobs that probes find good and bad.
-Rows are written as they come, to ``frozen_defaults_<part>.csv`` in --work, with --keep in results/; a repeated run goes
-on. The last line is JSON: per pool and ratio the mean gain in points and half its 95% interval.
+with their own test images, also without a least share of each class and with balanced classes; tuning pools may be
+named, to see them beside it. ``classes`` tries least shares of each class on the tuning pools, and on pools made of
+them whose classes are uneven in the pool and in the tests alike. ``transfer`` trains nets from scratch on coresets of
+``fashion`` at 80% beside the probes, with knobs that probes find good and bad. Rows are
+written as they come, to ``frozen_defaults_<part>.csv`` in --work, with --keep in results/; a repeated run goes on. The
+last line is JSON: per pool and ratio the mean gain in points and half its 95% interval.
 """
 
 from __future__ import annotations
@@ -60,10 +63,11 @@ SOURCES = {
 }
 CONFIRM = ("photos", "cifar", "cifar_rest", "signs")
 RATIOS = (0.5, 0.7, 0.8, 0.9)
+CLASS_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7)
 FIELDS = ("pool", "seed", "pruning_ratio", "method", "knob", "gain", "random", "test_accuracy", "wrong", "doubt")
-BALANCED = "balanced"
-"""Behind a method's name: with its classes balanced."""
+BALANCED, FREE = "balanced", "free"
+"""Behind a method's name: with its classes balanced, or with no class kept from disappearing."""
 N_RANDOM = 3
 """Draws of Random that a gain is taken from."""
 
@@ -170,6 +174,29 @@ def tuning(data: Path, work: Path) -> Iterator[FeaturePool]:
     )
 
 
+def uneven_pools(pools: list[FeaturePool]) -> Iterator[FeaturePool]:
+    """Pools of at most 1,500 images with class sizes that fall to an eighth, in an order by chance."""
+    known = {pool.name: pool for pool in pools}
+    for number in range(2):
+        yield uneven(known["cifar_first"], f"cifar_uneven{number}", number)
+        yield uneven(known["fashion"], f"fashion_uneven{number}", number)
+    yield uneven(known["both_20classes"], "both_uneven", 5, most=2500)
+
+
+def uneven(pool: FeaturePool, name: str, seed: int, *, most: int = 1500) -> FeaturePool:
+    rng = np.random.default_rng(seed)
+    shares = 8.0 ** (-rng.permutation(pool.n_classes) / (pool.n_classes - 1))
+
+    def thinned(labels: np.ndarray) -> np.ndarray:
+        members = [rng.permutation(np.flatnonzero(labels == label)) for label in range(pool.n_classes)]
+        return np.sort(np.concatenate([mine[: int(len(mine) * share)] for mine, share in zip(members, shares)]))
+
+    kept = thinned(pool.labels)
+    kept = np.sort(rng.permutation(kept)[:most]) if len(kept) > most else kept
+    tests = thinned(pool.test_labels)
+    return pool.part(name, kept, test_features=pool.test_features[tests], test_labels=pool.test_labels[tests])
+
+
 def three_classes(pool: FeaturePool) -> FeaturePool:
     chosen = np.array([0, 3, 8])
     kept, tests = np.isin(pool.labels, chosen), np.isin(pool.test_labels, chosen)
@@ -249,13 +276,30 @@ def tried(basis: Basis, ratio: float) -> list[tuple[str, str, dict[str, float]]]
 
 
 def started(basis: Basis, ratio: float) -> list[tuple[str, str, dict[str, float]]]:
-    """The starting values, as they are and with balanced classes."""
+    """The starting values, as they are, without the part of its share that each class keeps, with balanced classes."""
+    found: list[tuple[str, str, dict[str, float]]] = []
+    for method in ("semi_aum_cutoff", "semi_dual_beta"):
+        usual = default_knobs(method, ratio, basis)
+        name = ",".join(f"{name}={value:g}" for name, value in usual.selector.items())
+        found += [
+            (method, name, {**usual.selector, "class_share": usual.class_share}),
+            (f"{method} {FREE}", name, usual.selector),
+            (f"{method} {BALANCED}", name, {**usual.selector, "class_balanced": True}),
+        ]
+    return found
+
+
+def shared(basis: Basis, ratio: float) -> list[tuple[str, str, dict[str, float]]]:
+    """The starting values with several least shares of each class, and with balanced classes."""
     found: list[tuple[str, str, dict[str, float]]] = []
     for method in ("semi_aum_cutoff", "semi_dual_beta"):
         knobs = default_knobs(method, ratio, basis).selector
-        name = ",".join(f"{name}={value:g}" for name, value in knobs.items())
-        found += [(method, name, knobs), (f"{method} {BALANCED}", name, {**knobs, "class_balanced": True})]
+        found += [(method, f"class_share={share:g}", {**knobs, "class_share": share}) for share in CLASS_SHARES]
+        found.append((method, BALANCED, {**knobs, "class_balanced": True}))
     return found
+
+
+TRIED = {"tune": tried, "confirm": started, "classes": shared}
 
 
 def trials(pool: FeaturePool, seed: int, part: str) -> Iterator[tuple[Any, ...]]:
@@ -268,10 +312,8 @@ def trials(pool: FeaturePool, seed: int, part: str) -> Iterator[tuple[Any, ...]]
         ]
         chance = float(np.mean(draws))
         facts = (round(state.wrong, 4), round(state.basis.doubt, 4))
-        for method, name, knobs in (tried if part == "tune" else started)(state.basis, ratio):
-            chosen = select_coreset(
-                state.evidence, method.removesuffix(f" {BALANCED}"), pruning_ratio=ratio, seed=seed, **knobs
-            )
+        for method, name, knobs in TRIED[part](state.basis, ratio):
+            chosen = select_coreset(state.evidence, method.partition(" ")[0], pruning_ratio=ratio, seed=seed, **knobs)
             accuracy = pool.tested(chosen.indices)
             gain = round(100 * (accuracy - chance), 3)
             yield (pool.name, seed, ratio, method, name, gain, round(chance, 4), round(accuracy, 4), *facts)
@@ -325,7 +367,7 @@ def run_transfer(args: Any) -> None:
 
 def main() -> None:
     parser = benchmark_parser(__doc__, small="one seed, two pools")
-    parser.add_argument("part", choices=("tune", "confirm", "transfer"))
+    parser.add_argument("part", choices=(*TRIED, "transfer"))
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--pools", default="", help="names, separated by commas")
@@ -335,8 +377,9 @@ def main() -> None:
     if args.part == "transfer":
         run_transfer(args)
         return
-    if args.part == "tune":
+    if args.part != "confirm":
         pools = list(tuning(args.data, args.work))
+        pools += uneven_pools(pools) if args.part == "classes" else []
         pools = [pool for pool in pools if not args.pools or pool.name in args.pools.split(",")]
     else:
         pools = [confirming(name, args.data, args.work) for name in args.pools.split(",") if name in CONFIRM]

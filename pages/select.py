@@ -103,7 +103,8 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
     if known.selector or known.scores:
         own = st.toggle("Custom values", key="select_own", help=known.why)
         if not own:
-            st.caption(f"{_in_words(method, known.selector)} {literal(known.why, 500)}")
+            least = f" Each class keeps at least {known.class_share:.0%} of its share." if known.class_share else ""
+            st.caption(f"{_in_words(method, known.selector)}{literal(known.why, 500)}{least}")
             values["given"] = {} if best is None else knobs_at(best, ratio)
     else:
         own = bool(open_knobs(method))
@@ -115,9 +116,30 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
         values["min_per_class"] = int(
             st.number_input("Minimum per class", 0, 10_000, 0, key="select_min_per_class", width=160)
         )
+        values["class_share"] = _class_share(known.class_share, disabled=values["class_balanced"])
         values["seed"] = int(st.number_input("Seed", 0, 2**31 - 1, 0, key="select_seed", width=160))
     assert set(OPTIONS) <= {*values}
     return CoresetRequest(**values)
+
+
+def _class_share(usual: float, *, disabled: bool) -> float:
+    """The part of its share that each class keeps; where the default changes, with the method, the slider follows."""
+    key = "select_class_share"
+    if key not in st.session_state or st.session_state.get(f"{key}_usual") != usual:
+        st.session_state[f"{key}_usual"] = usual
+        st.session_state[key] = round(100 * usual)
+    share = st.slider(
+        "Least of each class",
+        0,
+        100,
+        step=5,
+        format="%d%%",
+        key=key,
+        disabled=disabled,
+        help="Part of what a random coreset would hold of a class. On pretrained features an easy class would "
+        "disappear without it. 0% turns it off.",
+    )
+    return 0.0 if disabled else share / 100
 
 
 def _starting(seen: ScoreView, kept: EvidenceRun | None, values: dict[str, Any], best: BestValue | None) -> Defaults:

@@ -128,6 +128,12 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep-human", action="store_true", help="keep every image a person labeled")
     parser.add_argument("--same-annotation-budget", action="store_true", help="human labels are in first and count")
     parser.add_argument("--min-per-class", type=int, default=0, metavar="K", help="at least K of each class")
+    parser.add_argument(
+        "--class-share",
+        type=float,
+        metavar="S",
+        help="keep of each class at least this part of its share, 0 to 1 (default: 0.75 for runs on features, else 0)",
+    )
     parser.add_argument("--drop-duplicates", action="store_true", help="of equal pictures keep one at most")
     parser.add_argument(
         "--encoder", metavar="NAME", help="of a baseline: pixels, ssl, efficientnet_lite0, timm:..., ..."

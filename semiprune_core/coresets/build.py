@@ -41,7 +41,7 @@ RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
 """The paper's pruning ratios."""
 SAME_BUDGET_RATIOS = (0.4, 0.6, 0.7, 0.8)
 """The paper's where people's labels count: budgets of 60, 40, 30 and 20%."""
-OPTIONS = ("class_balanced", "keep_human", "same_annotation_budget", "min_per_class", "drop_duplicates")
+OPTIONS = ("class_balanced", "keep_human", "same_annotation_budget", "min_per_class", "class_share", "drop_duplicates")
 EPOCHS = "n_epochs"
 """What a request calls T of DUAL, the score setting ``dual_epochs``."""
 SEARCHED = ("cutoff", "c_d", "n_epochs", "gamma")
@@ -64,6 +64,7 @@ class CoresetRequest(Settings):
     keep_human: bool = False
     same_annotation_budget: bool = False
     min_per_class: int = 0
+    class_share: float | None = None
     drop_duplicates: bool = False
     aim: str = "accuracy"
     given: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -105,6 +106,14 @@ class CoresetRequest(Settings):
         """The selector's knobs: those given, and the defaults for such a pool, ratio and run."""
         basis = dataclasses.replace(basis, aim=self.aim)
         return {**default_knobs(self.method, self.pruning_ratio, basis).selector, **self.given_knobs}
+
+    def options(self, basis: Basis) -> dict[str, Any]:
+        """The options by name; the part of its share that each class keeps is the default for such a run."""
+        values = {name: getattr(self, name) for name in OPTIONS}
+        if self.class_share is None:
+            usual = default_knobs(self.method, self.pruning_ratio, basis).class_share
+            values["class_share"] = 0.0 if self.class_balanced else usual
+        return values
 
     @property
     def given_knobs(self) -> dict[str, Any]:
@@ -153,7 +162,7 @@ def choose_coreset(evidence: Evidence, request: CoresetRequest, basis: Basis) ->
         request.method,
         pruning_ratio=request.pruning_ratio,
         seed=request.seed,
-        **{name: getattr(request, name) for name in OPTIONS},
+        **request.options(basis),
         **request.knobs(basis),
     )
 
@@ -275,7 +284,7 @@ def more_ratios(
         method=settings["method"],
         seed=run.artifact.manifest["seed"],
         aim=run.aim,
-        **settings["options"],
+        **{"class_share": 0.0, **settings["options"]},
     )
     scores = ScoreRun(made_from(project, run.artifact, "scores"))
     own = "evidence" in run.artifact.inputs

@@ -96,4 +96,5 @@ def starting_knobs(method: str, ratio: float, basis: Basis, best: BestValue | No
     at = "" if best.pruning_ratio == ratio else f" at ratio {best.pruning_ratio:g}"
     knobs = knobs_at(best, ratio)
     epochs = {"dual_epochs": knobs.pop("n_epochs")} if "n_epochs" in knobs else {}
-    return Defaults(knobs, epochs, f"Searched{at}, {seeds}: {best.sentence}")
+    why = f"Searched{at}, {seeds}: {best.sentence}"
+    return Defaults(knobs, epochs, why, default_knobs(method, ratio, basis).class_share)

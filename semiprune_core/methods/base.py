@@ -105,6 +105,7 @@ def select_coreset(
     keep_human: bool = False,
     same_annotation_budget: bool = False,
     min_per_class: int = 0,
+    class_share: float = 0.0,
     drop_duplicates: bool = False,
     rule: int = streams.RULE,
     **knobs: Any,
@@ -127,6 +128,7 @@ def select_coreset(
         keep_human=keep_human,
         same_annotation_budget=same_annotation_budget,
         min_per_class=min_per_class,
+        class_share=class_share,
         drop_duplicates=drop_duplicates,
     )
     method = _method(selector_or_method)

@@ -34,7 +34,9 @@ Scoring runs on pretrained features (``start`` is frozen) have values of their o
 the run believes its labels: with the doubt d, one minus the mean probability of all images, cutoffs of 0.8 d at
 r = 0.7, d at 0.8 and 1.8 d at 0.9 do well on pools as unlike as three classes (d = 0.08), ten (0.18) and fifty (0.46),
 where no fixed cutoff and no fixed AUM does. Beta sampling does well where a share of 1.2 d, 1.4 d and 2.1 d of the
-images lies below the distribution's mean; c_D follows from that. ``benchmarks/frozen_defaults.py``, docs/probes.md.
+images lies below the distribution's mean; c_D follows from that. A class that the encoder tells apart at a glance has
+next to no hard images and would disappear, so each class keeps three quarters of its share at least.
+``benchmarks/frozen_defaults.py``, docs/probes.md.
 
 All trials from scratch are in ``benchmarks/results/defaults_*.csv``. Two seeds on two data sets, and the best was
 chosen on these very trials, so the gains are a little flattering: search your own. How these values then did on
@@ -109,17 +111,21 @@ CUT_DOUBT = (0.1, 0.4, 0.8, 1.0, 1.8)
 """By PAPER_RATIOS, for frozen runs: the cutoff in units of the doubt, which is one minus the mean probability."""
 AIMED_DOUBT = (0.5, 0.7, 1.2, 1.4, 2.1)
 """The same for Beta sampling: the share of images that lie below the mean of the distribution that is drawn from."""
+CLASS_SHARE = 0.75
+"""For frozen runs: of each class at least this part of its share is kept, as an easy class would else disappear."""
 MOST_C_D = 12.0
 CLEAN_FACTOR = 1.5
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """Where to start: ``selector`` knobs, fields of ``ScoreSettings`` in ``scores``, and ``why``, for the page."""
+    """Where to start: ``selector`` knobs, fields of ``ScoreSettings`` in ``scores``, ``why``, for the page, and the
+    part of its share that is kept of each class at least (``SelectionOptions.class_share``)."""
 
     selector: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
     why: str = ""
+    class_share: float = 0.0
 
 
 def paper_cutoff(dataset: str, pruning_ratio: float) -> float:
@@ -226,9 +232,10 @@ def _frozen_knobs(method: str, pruning_ratio: float, basis: Basis) -> Defaults:
         doubted = float(np.interp(pruning_ratio, PAPER_RATIOS, CUT_DOUBT)) * basis.doubt
         doubted *= CLEAN_FACTOR if basis.aim == CLEAN else 1
         cutoff = max(0.0, min(round(doubted / CUTOFF_STEP) * CUTOFF_STEP, pruning_ratio - EASY_LEFT))
-        return Defaults({"cutoff": round(cutoff, 4)}, {}, _why_frozen(method, pruning_ratio, basis))
+        return Defaults({"cutoff": round(cutoff, 4)}, {}, _why_frozen(method, pruning_ratio, basis), CLASS_SHARE)
     scores = {"dual_epochs": basis.n_epochs, "gamma": 1.0}
-    return Defaults({"c_d": _aimed_c_d(pruning_ratio, basis)}, scores, _why_frozen(method, pruning_ratio, basis))
+    knobs = {"c_d": _aimed_c_d(pruning_ratio, basis)}
+    return Defaults(knobs, scores, _why_frozen(method, pruning_ratio, basis), CLASS_SHARE)
 
 
 def _aimed_c_d(pruning_ratio: float, basis: Basis) -> float:

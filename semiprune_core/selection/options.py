@@ -31,18 +31,26 @@ class SelectionOptions(Settings):
     others share what is left. ``same_annotation_budget``: the images a person labeled are in first and count, the
     selector chooses among the others (the paper's appendix on equal annotation budgets). ``keep_human``: the selector
     judges the whole pool, then images a person labeled replace its last choices where it left them out.
-    ``min_per_class``: at least so many of each class, or all of a smaller one. ``drop_duplicates``: of images with the
-    same content only one may be kept, the one a person labeled if there is one, otherwise the first.
+    ``min_per_class``: at least so many of each class, or all of a smaller one. ``class_share``: of each class at least
+    this part of what a random coreset would hold of it, so that no class disappears. ``drop_duplicates``: of
+    images with the same content only one may be kept, the one a person labeled if there is one, otherwise the first.
     """
 
     class_balanced: bool = False
     keep_human: bool = False
     same_annotation_budget: bool = False
     min_per_class: int = 0
+    class_share: float = 0.0
     drop_duplicates: bool = False
 
     def check(self) -> None:
         check_range("min_per_class", self.min_per_class, low=0)
+        check_range("class_share", self.class_share, low=0, high=1)
+
+    @property
+    def by_class(self) -> bool:
+        """Whether the images' classes matter."""
+        return self.class_balanced or self.min_per_class > 0 or self.class_share > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +102,7 @@ def choose(
     must = _must_keep(evidence, options)
     allowed = _without_duplicates(evidence, must) if options.drop_duplicates else np.ones(len(must), dtype=bool)
     _check_room(budget, pruning_ratio, must, allowed)
-    floor = _Floor.of(evidence, options, must, allowed)
+    floor = _Floor.of(evidence, options, must, allowed, budget)
     floor.check(evidence.n_images, budget, pruning_ratio, int(must.sum()))
 
     first = options.same_annotation_budget
@@ -113,7 +121,7 @@ def choose(
         chosen = interleave([pick(part, int(share)) for part, share in zip(parts, shares, strict=True)])
     else:
         chosen = pick(np.flatnonzero(allowed), budget)
-        if options.min_per_class:
+        if options.by_class:
             chosen = _lift_small_classes(chosen, floor, must, pick)
     return Choice(
         chosen.astype(np.int64),
@@ -126,7 +134,8 @@ def choose(
 class _Floor:
     """The classes among the allowed images, and how many of each have to be kept.
 
-    ``members``: positions by class; ``wanted`` (K,): at least so many, images that must be kept included.
+    ``members``: positions by class; ``wanted`` (K,): at least so many, images that must be kept included. What
+    ``class_share`` asks for shrinks where the rest leaves too little room.
     """
 
     members: Sequence[IntArray]
@@ -134,16 +143,19 @@ class _Floor:
     each: int
 
     @classmethod
-    def of(cls, evidence: Evidence, options: SelectionOptions, must: BoolArray, allowed: BoolArray) -> _Floor:
-        if not (options.class_balanced or options.min_per_class):
+    def of(
+        cls, evidence: Evidence, options: SelectionOptions, must: BoolArray, allowed: BoolArray, budget: int
+    ) -> _Floor:
+        if not options.by_class:
             return cls([], np.zeros(0, dtype=np.int64), 0)
         if evidence.labels is None:
             raise MissingStepError("Balancing classes needs a label for every image. Make the pseudo-labels first.")
         positions = np.flatnonzero(allowed)
         members: list[IntArray] = [positions[group] for group in split_groups(evidence.labels[positions])]
-        k = options.min_per_class
-        wanted = [max(min(k, len(part)), int(must[part].sum())) for part in members]
-        return cls(members, np.array(wanted, dtype=np.int64), k)
+        sizes = np.array([len(part) for part in members], dtype=np.int64)
+        forced = np.array([must[part].sum() for part in members], dtype=np.int64)
+        wanted = np.maximum(np.minimum(options.min_per_class, sizes), forced)
+        return cls(members, wanted + _shares_above(wanted, sizes, options.class_share, budget), options.min_per_class)
 
     def check(self, n_images: int, budget: int, pruning_ratio: float, n_must: int) -> None:
         need = int(self.wanted.sum())
@@ -155,6 +167,17 @@ class _Floor:
             f"Pruning ratio {pruning_ratio:g} leaves {budget} images{human} for {len(self.members)} classes{each}. "
             f"Lower it to {_highest_ratio(n_images, need):g} or less, or merge classes."
         )
+
+
+def _shares_above(wanted: IntArray, sizes: IntArray, class_share: float, budget: int) -> IntArray:
+    """(K,) how many more than ``wanted`` the class shares ask for, as far as the budget has room for them.
+
+    >>> _shares_above(np.array([0, 30, 0]), np.array([50, 40, 10]), 0.5, 60).tolist()
+    [15, 0, 3]
+    """
+    shares = np.floor(class_share * budget * sizes / max(int(sizes.sum()), 1) + 1e-9)
+    above, room = np.maximum(shares - wanted, 0), max(budget - int(wanted.sum()), 0)
+    return np.floor(above * min(1.0, room / max(float(above.sum()), 1.0))).astype(np.int64)
 
 
 def _must_keep(evidence: Evidence, options: SelectionOptions) -> BoolArray:

@@ -14,6 +14,10 @@ RATIOS = [percent / 100 for percent in range(100)]
 OPTIONS = [
     dict(zip(("class_balanced", "keep_human", "same_annotation_budget", "min_per_class", "drop_duplicates"), values))
     for values in itertools.product((False, True), (False, True), (False, True), (0, 1), (False, True))
+] + [
+    {"class_balanced": False, "keep_human": human, "same_annotation_budget": False, "min_per_class": 0, **more}
+    for human in (False, True)
+    for more in ({"drop_duplicates": False, "class_share": 0.75}, {"drop_duplicates": True, "class_share": 1.0})
 ]
 
 

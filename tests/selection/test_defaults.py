@@ -7,8 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from semiprune_core.coresets import CoresetRequest
+from semiprune_core.coresets.build import choose_coreset
 from semiprune_core.errors import InvalidSettingError, UnknownNameError
 from semiprune_core.methods import METHODS
+from semiprune_core.records import Evidence
 from semiprune_core.selection.beta import beta_parameters
 from semiprune_core.selection.defaults import (
     AIMED_DOUBT,
@@ -204,3 +207,28 @@ def test_starting_values_of_runs_on_features_are_legal_everywhere(method, doubt)
         for percent in range(100):
             found = default_knobs(method, percent / 100, on_features(doubt, aim=aim)).selector
             assert 0 <= found.get("cutoff", 0) <= percent / 100 and 1 <= found.get("c_d", 1) <= 12
+
+
+@pytest.mark.parametrize("method", ["semi_aum_cutoff", "semi_dual_beta"])
+def test_no_class_disappears_with_the_starting_values_of_a_run_on_features(method):
+    """One class is learned at once: its AUM is high and its DUAL nothing, and without the least share it goes."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], [1800, 200])
+    prob = np.where(labels == 0, rng.uniform(0.2, 1, 2000), 0.999)
+    evidence = Evidence(
+        2000, {"aum": 2 * prob - 1, "dual": prob * (1 - prob)}, mean_prob=prob, labels=labels, human_mask=labels < 0
+    )
+    basis = Basis.learned(evidence.scores["aum"], 40).on_features(prob, evidence.scores["dual"])
+    request = CoresetRequest(method=method, pruning_ratio=0.8)
+    kept = choose_coreset(evidence, request, basis).indices
+    assert (labels[kept] == 1).sum() >= 0.75 * 200 * 0.2
+    free = choose_coreset(evidence, request.replace(class_share=0.0), basis).indices
+    assert (labels[free] == 1).sum() < 10
+
+
+def test_the_least_share_of_a_class_is_for_runs_on_features_alone():
+    request = CoresetRequest(pruning_ratio=0.7)
+    assert request.options(on_features(0.2))["class_share"] == 0.75
+    assert request.options(Basis(6_000, 20))["class_share"] == 0
+    assert request.replace(class_balanced=True).options(on_features(0.2))["class_share"] == 0
+    assert request.replace(class_share=0.2).options(on_features(0.2))["class_share"] == 0.2

@@ -170,3 +170,24 @@ def test_a_class_is_sampled_with_the_pools_own_beta_distribution():
 def test_negative_min_per_class_is_refused():
     with pytest.raises(InvalidSettingError, match="min_per_class"):
         pick(evidence_of([0, 1]), min_per_class=-1)
+
+
+def test_each_class_keeps_a_part_of_its_share_and_the_rest_is_the_selectors_own():
+    evidence = evidence_of([0] * 20 + [1] * 20)  # the hardest half is all of the first class
+    assert np.bincount(evidence.labels[pick(evidence)]).tolist() == [20]
+    chosen = pick(evidence, class_share=0.6)  # 6 of the 10 that chance would keep of the second
+    assert np.bincount(evidence.labels[chosen]).tolist() == [14, 6]
+    assert sorted(chosen) == [*range(14), *range(20, 26)]  # the hardest of each
+
+
+def test_shares_of_classes_give_way_to_what_must_be_kept():
+    evidence = evidence_of([0] * 20 + [1] * 20, human=range(17))
+    chosen = pick(evidence, class_share=1.0, keep_human=True)
+    assert len(chosen) == 20 and {*range(17)} <= {*chosen}
+    assert np.bincount(evidence.labels[chosen]).tolist() == [17, 3]
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1])
+def test_a_share_outside_its_range_is_refused(share):
+    with pytest.raises(InvalidSettingError, match="class_share"):
+        pick(evidence_of([0, 1]), class_share=share)
