@@ -33,6 +33,7 @@ class Purpose(StrEnum):
     # within a run: the number is the step, the epoch or the turn
     WEIGHTS = "initial weights"
     LABELED = "order of labeled images"
+    OF_CLASS = "order of a class"
     POOL = "order of the pool"
     EPOCH = "order within an epoch"
     VIEWS = "views"

@@ -11,12 +11,16 @@ MOMENTUM = 0.999
 TINY = 1e-6
 
 
-def begin_alignment(kind: str, labels: Tensor, n_classes: int) -> dict[str, Tensor]:
-    """``kind`` none, labels (the labeled subset's class shares) or uniform; ``labels`` (n,)."""
-    if kind == "none":
+def begin_alignment(kind: str, drawn: Tensor | None, like: Tensor) -> dict[str, Tensor]:
+    """``kind`` none, labels (class shares as in ``drawn`` (C,), the uniformly drawn labels of each class) or uniform.
+
+    Where nothing is known of class shares (None), nothing is aligned to them. ``like`` (C,) is a tensor of the kind and
+    on the device of the predictions.
+    """
+    if kind == "none" or (kind == "labels" and drawn is None):
         return {}
-    uniform = labels.new_ones(n_classes).float() / n_classes
-    wanted = uniform if kind == "uniform" else labels.bincount(minlength=n_classes).float() / len(labels)
+    uniform = like.new_ones(len(like)) / len(like)
+    wanted = uniform if kind == "uniform" or drawn is None else drawn.to(like) / drawn.sum()
     return {"align_wanted": wanted, "align_mean": uniform.clone(), "align_steps": uniform.new_zeros(())}
 
 

@@ -148,36 +148,50 @@ def _layer(name: str) -> str:
     return ".".join(parts[:2]) if len(parts) > 2 and parts[1].isdigit() else parts[0]
 
 
-def begin_head(net: Net, images: Images, idx: IntArray, labels: IntArray, *, precision: str = "fp32") -> None:
+def begin_head(
+    net: Net,
+    images: Images,
+    idx: IntArray,
+    labels: IntArray,
+    image_weights: FloatArray | None = None,
+    *,
+    precision: str = "fp32",
+) -> None:
     """Fit the head by logistic regression on the features of the images at ``idx`` (n,), whose ``labels`` are (n,)."""
     some = np.unique(np.linspace(0, len(idx) - 1, min(len(idx), MOST_LABELS)).astype(int))
     features = np.empty((len(some), net.n_features), np.float32)
     predict(net, images, np.asarray(idx)[some], precision=precision, features_out=features)
-    head = first_head(features, np.asarray(labels)[some], net.head.out_features)
+    weights = None if image_weights is None else image_weights[some]
+    head = first_head(features, np.asarray(labels)[some], net.head.out_features, weights)
     with torch.no_grad():
         net.head.weight.copy_(torch.from_numpy(head.weights.T.astype(np.float32)))
         net.head.bias.copy_(torch.from_numpy(np.maximum(head.bias, NEVER).astype(np.float32)))
 
 
-def first_head(features: FloatArray, labels: IntArray, n_classes: int) -> Linear:
+def first_head(
+    features: FloatArray, labels: IntArray, n_classes: int, image_weights: FloatArray | None = None
+) -> Linear:
     """A head on ``features`` (n, D) as they are, with the penalty of the least held-out loss."""
+    share = np.ones(len(labels)) if image_weights is None else image_weights
     middle, spread = features.mean(0), features.std(0) + 1e-3 * features.std() + 1e-6
     rows = (features - middle) / spread
     folds = np.empty(len(labels), dtype=int)
     folds[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % N_FOLDS
-    losses = [_held_out_loss(rows, labels, n_classes, folds, penalty) for penalty in PENALTIES]
-    fitted = fit_logistic(rows, labels, n_classes, penalty=PENALTIES[int(np.argmin(losses))])
+    losses = [_held_out_loss(rows, labels, n_classes, folds, share, penalty) for penalty in PENALTIES]
+    fitted = fit_logistic(rows, labels, n_classes, penalty=PENALTIES[int(np.argmin(losses))], image_weights=share)
     weights = fitted.weights / spread[:, None]
     return Linear(weights, fitted.bias - middle @ weights)
 
 
-def _held_out_loss(rows: FloatArray, labels: IntArray, n_classes: int, folds: IntArray, penalty: float) -> float:
+def _held_out_loss(
+    rows: FloatArray, labels: IntArray, n_classes: int, folds: IntArray, share: FloatArray, penalty: float
+) -> float:
     total = 0.0
     for fold in range(N_FOLDS):
         mine = folds == fold
         if not mine.any() or mine.all():
             continue
-        head = fit_logistic(rows[~mine], labels[~mine], n_classes, penalty=penalty)
+        head = fit_logistic(rows[~mine], labels[~mine], n_classes, penalty=penalty, image_weights=share[~mine])
         logits = np.maximum(head.logits(rows[mine]), NEVER)
-        total -= float(log_softmax(logits, axis=1)[np.arange(int(mine.sum())), labels[mine]].sum())
+        total -= float(share[mine] @ log_softmax(logits, axis=1)[np.arange(int(mine.sum())), labels[mine]])
     return total

@@ -74,7 +74,7 @@ class SSLSettings(TrainingSettings):
     cutout: float = 0.5
     """Largest side of the cutout square, as a fraction of the image's."""
     distribution_alignment: str = "none"
-    """Pull the mean prediction towards the labels' class shares, or towards uniform ones, before targets are taken."""
+    """Pull the mean prediction towards the class shares of labels drawn at random, or towards uniform ones."""
     held_out: float = 0.10
     """Fraction of the human labels held out of training to measure the pseudo-labels (at least 50 if possible)."""
     refit: bool = False

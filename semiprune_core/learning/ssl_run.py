@@ -27,6 +27,7 @@ from semiprune_core.learning.optim import MovingAverage, fixmatch_cosine
 from semiprune_core.learning.predict import SETTLE_IMAGES, Predictions, predict, settle_norms
 from semiprune_core.learning.pretrained import Pretrained, weights_of
 from semiprune_core.learning.settings import SSLSettings
+from semiprune_core.learning.shares import FEWEST, drawn_counts, image_weights
 from semiprune_core.learning.ssl.base import Algorithm, Targets
 from semiprune_core.learning.ssl.supervised import Supervised
 from semiprune_core.learning.trainer import Trainer, fingerprint
@@ -37,6 +38,10 @@ from semiprune_core.streams import Purpose
 FEATURES = "features.npy"
 REPORT_EVERY = 10
 """Steps between reports that carry the loss (reading it waits for the device)."""
+UNKNOWN_SHARES = (
+    f"Fewer than {FEWEST} labels were drawn at random, so how common each class is is not known: predictions are not "
+    "aligned with class shares."
+)
 CHECKED = 2000
 """Reference labels looked at while training; all of them are left to the caller afterwards."""
 
@@ -88,9 +93,10 @@ def train_ssl(
 
     With a ``folder`` the run leaves checkpoints there, goes on from them when it is called again with the same
     arguments, and writes the features to ``features.npy``. ``reference`` (N,), -1 for unknown, is only ever compared
-    with. ``measurable_mask`` (N,) says which labels may be held out to measure (all where None): only those that were
-    drawn uniformly give an unbiased number. ``pretrained`` opens an encoder anew for every net, which then begins with
-    its weights instead of fresh ones. Raises :class:`Stopped` after a checkpoint when ``progress`` asks for it.
+    with. ``measurable_mask`` (N,) says which labels were drawn uniformly (all where None): only they may be held out to
+    measure, and only they say how common a class is. ``pretrained`` opens an encoder anew for every net, which then
+    begins with its weights instead of fresh ones. Raises :class:`Stopped` after a checkpoint when ``progress`` asks for
+    it.
     """
     labels = np.asarray(labels)
     check_labels(labels, len(images), class_names)
@@ -114,6 +120,7 @@ def train_ssl(
             reference=reference,
             world=world or World(),
             pretrained=None if pretrained is None else pretrained(),
+            uniform_mask=measurable_mask,
         )
         finished.append(run.train())
     return _conclude(finished, pixels, labels, len(class_names), settings, folder, world or World())
@@ -182,6 +189,7 @@ class SSLRun:
         reference: IntArray | None,
         world: World,
         pretrained: Pretrained | None = None,
+        uniform_mask: BoolArray | None = None,
     ) -> None:
         self.images, self.labels, self.train_idx, self.held = images, labels, train, held
         self.settings, self.seed, self.progress, self.world = settings, seed, progress, world
@@ -190,10 +198,15 @@ class SSLRun:
         self.trainer = Trainer(settings, images, n_classes=n_classes, seed=seed, world=world, pretrained=pretrained)
         self.has_fresh_head = pretrained is not None
         self.average = MovingAverage(self.trainer.net, settings.ema_decay)
+        uniform = None if uniform_mask is None else np.asarray(uniform_mask)[train]
+        self.drawn = drawn_counts(labels[train], uniform, n_classes)
+        self.order = sampling.LabeledOrder(labels[train], self.drawn, seed)
         train_labels = torch.from_numpy(labels[train].astype(np.int64)).to(images.device)
+        drawn = None if self.drawn is None else torch.from_numpy(self.drawn)
+        like = torch.zeros(n_classes, device=images.device)
         self.state = {
             **self.algorithm.begin(train_labels, len(images), n_classes),
-            **begin_alignment(settings.distribution_alignment, train_labels, n_classes),
+            **begin_alignment(settings.distribution_alignment, drawn, like),
         }
         self.step = 0
         self.history: list[dict[str, Any]] = []
@@ -201,8 +214,11 @@ class SSLRun:
         self.counts = np.zeros(n_classes, dtype=np.int64)
         self.reference_idx, self.reference = self._reference_sample(reference)
         learned = np.where(np.isin(np.arange(len(labels)), train), labels, -1)
-        mark = fingerprint(settings, images, learned, seed=seed, **weights_of(pretrained))
+        mark = fingerprint(settings, images, learned, seed=seed, drawn=self._drawn(), **weights_of(pretrained))
         self.checkpoints = None if folder is None else Checkpoints(folder, mark)
+
+    def _drawn(self) -> list[float] | None:
+        return None if self.drawn is None else self.drawn.tolist()
 
     def _reference_sample(self, reference: IntArray | None) -> tuple[IntArray, IntArray]:
         if reference is None:
@@ -212,7 +228,7 @@ class SSLRun:
         return chosen, np.asarray(reference)[chosen]
 
     def train(self) -> _Round:
-        notes = self._resume()
+        notes = [*self._what_is_unknown(), *self._resume()]
         total, epoch = self.settings.n_steps, self.settings.steps_per_epoch
         if notes and self.world.is_first:
             self.progress.report(self.step, total, note=" ".join(notes))
@@ -239,6 +255,10 @@ class SSLRun:
         self._settle()
         answers = predict(self.average.net, self.images, self.held, precision=self.trainer.precision, world=self.world)
         return _Round(self.average.net, self.held, answers, self.history, notes, self.trainer.precision)
+
+    def _what_is_unknown(self) -> list[str]:
+        is_asked = self.settings.distribution_alignment == "labels"
+        return [UNKNOWN_SHARES] if is_asked and self.drawn is None else []
 
     def _settle(self) -> None:
         """Fit the averaged net's normalisation to the images as they are, always the same ones."""
@@ -276,10 +296,7 @@ class SSLRun:
         rng = sampling.torch_rng(self.seed, Purpose.VIEWS, self.step)
         pad = round(s.shift * self.images.size)
         labeled_draw = augment.draw_weak(s.batch_size, pad=pad, flip=s.flip, generator=rng)
-        batch = sampling.stream(
-            len(self.train_idx), self.step * s.batch_size, s.batch_size, seed=self.seed, purpose=Purpose.LABELED
-        )
-        labeled_idx = self.train_idx[batch]
+        labeled_idx = self.train_idx[self.order.take(self.step * s.batch_size, s.batch_size)]
         labels = torch.from_numpy(self.labels[labeled_idx].astype(np.int64)).to(self.images.device)
         targets, state, views = None, self.state, None
         if algorithm.view is not None:
@@ -381,7 +398,8 @@ class SSLRun:
             saved = self.checkpoints.load()
         if saved is None:
             if self.has_fresh_head:
-                self.trainer.begin_head(self.images, self.train_idx, self.labels[self.train_idx])
+                mine = self.labels[self.train_idx]
+                self.trainer.begin_head(self.images, self.train_idx, mine, image_weights(mine, self.drawn))
                 self.average.net.load_state_dict(self.trainer.net.state_dict())
             return list(self.checkpoints.notes) if self.checkpoints else []
         self.trainer.restore(saved)

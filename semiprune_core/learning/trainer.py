@@ -22,7 +22,7 @@ from semiprune_core.learning.nets import build_net
 from semiprune_core.learning.optim import make_optimizer, momentum_tensors, restore_momentum, set_lr
 from semiprune_core.learning.pretrained import Pretrained, begin_head, finetuned_net, step_scales
 from semiprune_core.learning.settings import TrainingSettings
-from semiprune_core.records import IntArray
+from semiprune_core.records import FloatArray, IntArray
 from semiprune_core.settings import Settings
 
 T = TypeVar("T")
@@ -57,9 +57,11 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
         self.micro_batches = 1
 
-    def begin_head(self, images: Images, idx: IntArray, labels: np.ndarray) -> None:
+    def begin_head(
+        self, images: Images, idx: IntArray, labels: np.ndarray, image_weights: FloatArray | None = None
+    ) -> None:
         """Fit the head of a pretrained net on the images at ``idx`` (n,) with their ``labels`` (n,)."""
-        begin_head(self.net, images, idx, labels, precision=self.precision)
+        begin_head(self.net, images, idx, labels, image_weights, precision=self.precision)
         self.world.share(self.net.head.parameters())
 
     def autocast(self) -> contextlib.AbstractContextManager[object]:

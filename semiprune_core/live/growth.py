@@ -18,8 +18,9 @@ import numpy as np
 
 from semiprune_core.learning.frozen import FrozenPool, FrozenResult, FrozenSettings
 from semiprune_core.learning.frozen.experts import Span, log_probs, penalty_path, propagated, together
+from semiprune_core.learning.shares import drawn_counts, image_weights
 from semiprune_core.progress import Progress, Stopped
-from semiprune_core.records import UNLABELED, FloatArray, IntArray
+from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray
 
 SHARES = (0.15, 0.3, 0.5, 0.75)
 """Parts of the uniformly drawn labels that heads are fitted on."""
@@ -101,7 +102,8 @@ def grow(
             if not len(outside):
                 continue
             asked = measured[outside]
-            answers = _answers(pool, span, labeled, classes, train, asked, n_classes, settings, fitted.facts)
+            uniform = np.isin(train, measured)
+            answers = _answers(pool, span, labeled, classes, train, uniform, asked, n_classes, settings, fitted.facts)
             held[place, repeat, outside] = True
             right[place, repeat, outside] = answers == classes[asked]
     held[-1], right[-1] = True, fitted.out_of_fold.right  # both are in the order of the pool
@@ -122,18 +124,24 @@ def _answers(
     labeled: IntArray,
     classes: IntArray,
     train: IntArray,
+    uniform: BoolArray,
     asked: IntArray,
     n_classes: int,
     settings: FrozenSettings,
     facts: object,
 ) -> IntArray:
-    """The class of each of ``asked`` by heads fitted on ``train``, both places among the labeled images."""
+    """The class of each of ``asked`` by heads fitted on ``train``, both places among the labeled images.
+
+    ``uniform`` says which of ``train`` were drawn uniformly.
+    """
     assert isinstance(facts, dict)
     if len(np.unique(classes[train])) == 1:
         return np.full(len(asked), classes[train[0]])
     found = []
     if settings.head != "propagation":
-        (head,) = penalty_path(span.labeled[train], classes[train], n_classes, [float(facts["penalty"])])
+        mine = classes[train]
+        weights = image_weights(mine, drawn_counts(mine, uniform, n_classes))
+        (head,) = penalty_path(span.labeled[train], mine, n_classes, [float(facts["penalty"])], weights)
         found.append(log_probs(head.logits(span.labeled[asked])))
     if settings.head != "logistic":
         arrived = propagated(pool, labeled[train], classes[train], n_classes, alpha=settings.alpha)

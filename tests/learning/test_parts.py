@@ -72,15 +72,16 @@ def test_draws_depend_on_seed_purpose_and_step_only():
 
 
 def test_alignment_pulls_the_mean_prediction_to_the_wanted_shares():
-    labels = torch.tensor([0, 0, 0, 1])
-    state = alignment.begin_alignment("labels", labels, 2)
+    drawn, like = torch.tensor([3.0, 1.0]), torch.zeros(2)
+    state = alignment.begin_alignment("labels", drawn, like)
     probs = torch.tensor([[0.5, 0.5], [0.3, 0.7]])
     aligned, state = alignment.align(probs, state)
     mean = probs.mean(0)
     wanted = probs * torch.tensor([0.75, 0.25]) / mean
     assert torch.allclose(aligned, wanted / wanted.sum(-1, keepdim=True), atol=1e-4)
     assert torch.allclose(state["align_mean"], mean)
-    assert alignment.align(probs, alignment.begin_alignment("none", labels, 2))[0] is probs
+    assert alignment.align(probs, alignment.begin_alignment("none", drawn, like))[0] is probs
+    assert alignment.begin_alignment("labels", None, like) == {}  # nothing is known of class shares
 
 
 @pytest.mark.parametrize("algorithm", ["fixmatch", "flexmatch", "freematch", "pseudo_label", "supervised"])

@@ -49,11 +49,18 @@ class Span:
         return head if self.back is None else Linear(self.back @ head.weights, head.bias)
 
 
-def penalty_path(x: FloatArray, labels: IntArray, n_classes: int, penalties: Sequence[float]) -> list[Linear]:
+def penalty_path(
+    x: FloatArray,
+    labels: IntArray,
+    n_classes: int,
+    penalties: Sequence[float],
+    image_weights: FloatArray | None = None,
+) -> list[Linear]:
     """A head for each penalty, each search beginning where the one before ended."""
     heads: list[Linear] = []
     for penalty in penalties:
-        heads.append(fit_logistic(x, labels, n_classes, penalty=penalty, start=heads[-1] if heads else None))
+        start = heads[-1] if heads else None
+        heads.append(fit_logistic(x, labels, n_classes, penalty=penalty, start=start, image_weights=image_weights))
     return heads
 
 

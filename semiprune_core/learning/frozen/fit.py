@@ -18,6 +18,7 @@ from semiprune_core.learning.frozen.logistic import Linear
 from semiprune_core.learning.frozen.prepare import FrozenPool, prepare_pool
 from semiprune_core.learning.frozen.results import FrozenResult, OutOfFold, Views
 from semiprune_core.learning.frozen.settings import FrozenSettings
+from semiprune_core.learning.shares import drawn_counts, image_weights
 from semiprune_core.learning.threads import one_thread
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray
@@ -45,7 +46,8 @@ def fit_frozen(
 ) -> FrozenResult:
     """Labels and probabilities for all images from ``features`` (N, D) and ``labels`` (N,), ``UNLABELED`` where none.
 
-    ``measurable_mask`` (N,) says which labels were drawn uniformly (all where None): they measure; the others train.
+    ``measurable_mask`` (N,) says which labels were drawn uniformly (all where None): they measure, and they say how
+    common a class is; the others train.
     ``groups`` (N,) are near-duplicates, which are never split over folds. Several encoders are given as a list.
     """
     settings = settings or FrozenSettings()
@@ -135,6 +137,7 @@ class _Work:
     labeled: IntArray
     labels: IntArray
     groups: IntArray
+    uniform: BoolArray
     folds: IntArray
     n_folds: int
     n_classes: int
@@ -177,7 +180,7 @@ class _Work:
             folds = assign_folds(mine, n_folds, streams.rng(seed, Purpose.FOLDS), measurable=measurable, groups=alike)
         began = time.perf_counter()
         span = Span.of(pool.rows[labeled])
-        work = cls(pool, labeled, mine, alike, folds, n_folds, n_classes, settings, seed, progress, span)
+        work = cls(pool, labeled, mine, alike, measurable, folds, n_folds, n_classes, settings, seed, progress, span)
         work.seconds["span"] = time.perf_counter() - began
         return work
 
@@ -250,11 +253,16 @@ class _Work:
             flow = [arrived if held is None else arrived[self.labeled[held]]]
         if head == "propagation":
             return [flow for _ in penalties]
-        path = penalty_path(self.span.labeled[train], self.labels[train], self.n_classes, penalties)
+        weights = image_weights(self.labels[train], self._drawn(train))
+        path = penalty_path(self.span.labeled[train], self.labels[train], self.n_classes, penalties, weights)
         return [
             [log_probs(self._logits(head, narrow, train, penalty, held, number)), *flow]
             for narrow, penalty in zip(path, penalties, strict=True)
         ]
+
+    def _drawn(self, train: IntArray) -> FloatArray | None:
+        """(C,) the labels ``train`` of each class that were drawn uniformly."""
+        return drawn_counts(self.labels[train], self.uniform[train], self.n_classes)
 
     def _logits(
         self, head: str, narrow: Linear, train: IntArray, penalty: float, held: IntArray | None, number: int
@@ -270,6 +278,7 @@ class _Work:
                 self.pool,
                 linear,
                 *known,
+                drawn=self._drawn(train),
                 penalty=penalty,
                 settings=self.settings,
                 seed=self.seed,

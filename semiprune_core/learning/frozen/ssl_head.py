@@ -17,6 +17,7 @@ from semiprune_core.learning.frozen.prepare import FrozenPool
 from semiprune_core.learning.frozen.settings import FrozenSettings
 from semiprune_core.learning.optim import fixmatch_cosine
 from semiprune_core.learning.sampling import torch_rng
+from semiprune_core.learning.shares import image_weights
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.records import FloatArray, IntArray
 from semiprune_core.streams import Purpose
@@ -30,6 +31,7 @@ def train_head(
     labeled: IntArray,
     labels: IntArray,
     *,
+    drawn: FloatArray | None,
     penalty: float,
     settings: FrozenSettings,
     seed: int,
@@ -38,6 +40,7 @@ def train_head(
 ) -> Linear:
     """Train on from ``start`` with the labels at positions ``labeled`` and the whole pool as unlabeled images.
 
+    ``drawn`` (C,) are the uniformly drawn labels of each class, by which batches and class shares go; None: not known.
     Without strong views the weak one stands in. Classes without a label stay out. Heads of one seed that differ in
     ``number`` draw apart.
     """
@@ -53,7 +56,9 @@ def train_head(
     slow = [weights.detach().clone(), bias.detach().clone()]
     optimizer = torch.optim.SGD([weights, bias], lr=settings.lr, momentum=0.9, nesterov=True)
     state = algorithm.begin(narrow, len(pool), len(present))
-    shares = begin_alignment(settings.distribution_alignment, narrow, len(present))
+    of_class = None if drawn is None else torch.from_numpy(drawn[present])
+    shares = begin_alignment(settings.distribution_alignment, of_class, bias.detach())
+    chances = torch.from_numpy(_chances(labels, drawn))
     places = torch.from_numpy(labeled)
     for step in range(settings.n_steps):
         if progress is not None and step % REPORT_EVERY == 0:
@@ -62,7 +67,7 @@ def train_head(
             progress.report(step, settings.n_steps, unit="steps", stage="head")
         for group in optimizer.param_groups:
             group["lr"] = settings.lr * fixmatch_cosine(step / settings.n_steps)
-        mine = torch.randint(len(places), (settings.batch_size,), generator=generator)
+        mine = torch.multinomial(chances, settings.batch_size, replacement=True, generator=generator)
         known = functional.linear(rows[places[mine]], weights.T, bias)
         targets, seen = None, known[:0]
         if algorithm.view is not None:
@@ -81,6 +86,12 @@ def train_head(
         for average, now in zip(slow, (weights, bias), strict=True):
             average.lerp_(now.detach(), 1 - settings.ema_decay)
     return _widened(start, present, *(part.numpy().astype(np.float64) for part in slow))
+
+
+def _chances(labels: IntArray, drawn: FloatArray | None) -> FloatArray:
+    """(n,) how likely each label comes into a batch, but for a factor."""
+    weights = image_weights(labels, drawn)
+    return np.ones(len(labels)) if weights is None else weights
 
 
 def _widened(start: Linear, present: IntArray, weights: FloatArray, bias: FloatArray) -> Linear:
