@@ -9,6 +9,7 @@ from semiprune_core.checks import check_choice, check_range
 from semiprune_core.embeddings.encoders import DEFAULT, LEAST_SIDE, MOST_SIDE, check_names
 from semiprune_core.embeddings.engines import AUTO, ENGINES
 from semiprune_core.errors import MissingStepError
+from semiprune_core.progress import Progress, Stopped
 from semiprune_core.project.workspace import Project
 from semiprune_core.settings import Settings
 
@@ -29,6 +30,11 @@ class EmbedSettings(Settings):
     engine: str = AUTO
     device: str = "auto"
     n_workers: int = 0
+
+    @property
+    def content(self) -> tuple[str, str, int, bool]:
+        """What decides about the features; the rest about how they are computed."""
+        return self.encoder, self.weights, self.size, self.mirrored
 
     def check(self) -> None:
         check_choice("engine", self.engine, ENGINES)
@@ -51,6 +57,22 @@ def submit_features(
     if not immediate and (job := _queued(project, settings)):
         return job
     return jobs.submit(project, KIND, settings.to_json(), title=f"Features: {encoder}", immediate=immediate)
+
+
+def wait_while_computed(project: Project, settings: EmbedSettings, progress: Progress) -> None:
+    """Wait as long as a job computes just these features, so that no image is embedded twice at the same time.
+
+    A stop ends the waiting, not the other job.
+    """
+
+    def watch(status: jobs.JobStatus) -> None:
+        progress.report(status.done, status.total, unit="images", stage="features")
+        if progress.should_stop():
+            raise Stopped
+
+    for job in jobs.list_jobs(project, KIND):
+        if job.status().state == jobs.RUNNING and EmbedSettings.from_json(job.settings).content == settings.content:
+            jobs.wait(job, watch=watch)
 
 
 def _queued(project: Project, settings: EmbedSettings) -> jobs.Job | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiprune_core.features import EmbedSettings
+from semiprune_core.features import EmbedSettings, wait_while_computed
 from semiprune_core.features.embed import embed
 from semiprune_core.jobs import JobContext
 from semiprune_core.learning.frozen import FrozenResult
@@ -29,7 +29,9 @@ def learn_on_features(context: JobContext, settings: TrainSettings, n_classes: i
     """
     folder = context.folder / FOLDER
     folder.mkdir(exist_ok=True)
-    run = embed(context.project, EmbedSettings(encoder=settings.encoder, device="auto"), context, folder=folder)
+    wanted = EmbedSettings(encoder=settings.encoder)
+    wait_while_computed(context.project, wanted, context)
+    run = embed(context.project, wanted, context, folder=folder)
     prepared = prepare_features(run, settings.head, progress=context)
     fitted = fit_head(prepared, labels, n_classes, settings.head, seed=settings.seed, progress=context)
     return _answers(fitted, run.features(), run.artifact.hash, prepared.groups)

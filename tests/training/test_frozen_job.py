@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ import pytest
 from semiprune_core import cli, jobs, training
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.dynamics import submit_dynamics
+from semiprune_core.features import EmbedSettings, submit_features, wait_while_computed
+from semiprune_core.features import job as features_job
 from semiprune_core.jobs import supervise, wait
 from semiprune_core.labeling import open_store
+from semiprune_core.progress import Collected, Stopped
 from semiprune_core.results import latest_pseudo
 from semiprune_core.training import FROZEN, TrainSettings
 from semiprune_core.trust import quality_report
@@ -101,6 +105,35 @@ def test_an_unknown_encoder_is_refused_in_a_sentence(project, capsys):
     home = str(project.workspace.root)
     assert cli.main(["train", project.name, "--start", "frozen", "--encoder", "nonesuch", "--home", home]) == 1
     assert "nonesuch" in capsys.readouterr().err
+
+
+def test_features_that_a_job_is_computing_are_waited_for_and_not_computed_again(with_features, monkeypatch):
+    began, go_on = threading.Event(), threading.Event()
+    compute = features_job.embed
+
+    def slow(*args, **kwargs):
+        began.set()
+        assert go_on.wait(PATIENCE)
+        return compute(*args, **kwargs)
+
+    class Watching(Collected):
+        def report(self, done, total, /, **facts):
+            super().report(done, total, **facts)
+            go_on.set()
+
+    monkeypatch.setattr(features_job, "embed", slow)
+    job = submit_features(with_features)
+    worker = threading.Thread(target=jobs.follow_here, args=(job, Collected()), kwargs={"tell": lambda status: None})
+    worker.start()
+    assert began.wait(PATIENCE)
+    wait_while_computed(with_features, EmbedSettings(size=64), Collected())  # others are none of its business
+    with pytest.raises(Stopped):
+        wait_while_computed(with_features, EmbedSettings(), Collected(stop_after=0))
+    assert job.status().state == jobs.RUNNING
+    watching = Watching()
+    wait_while_computed(with_features, EmbedSettings(), watching)
+    assert job.status().state == jobs.DONE and watching.reports[0]["stage"] == "features"
+    worker.join()
 
 
 KILLED = """
