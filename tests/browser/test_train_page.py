@@ -74,13 +74,16 @@ def start(page, address, *, epochs, steps):
     page.get_by_role("button", name="Start training").click()
 
 
-def test_a_run_is_started_and_read_when_it_has_ended(page, address, project):
-    start(page, address, epochs=12, steps=20)
+def test_a_run_is_started_and_read_after_a_reload(page, address, project):
+    start(page, address, epochs=2, steps=20)
+    wait_until(lambda: list_jobs(project, "ssl"), "the run in the queue")
+    settled(page)
+    page.reload()
     expect(page.get_by_text("View pseudo-labels")).to_be_visible()
     expect(page.get_by_text(re.compile(r"It got \d+ of \d+ held-out labels right"))).to_be_visible()
     expect(page.locator(".js-plotly-plot")).not_to_have_count(0)
     (run,) = training.list_runs(project)
-    assert run.settings.training.algorithm == "supervised" and run.settings.training.epochs == 12
+    assert run.settings.training.algorithm == "supervised" and run.settings.training.epochs == 2
     other = page.context.new_page()
     other.goto(address)
     expect(other.get_by_text("View pseudo-labels")).to_be_visible()
