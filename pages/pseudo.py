@@ -254,8 +254,8 @@ def reviewing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
         return
     if not newest:
         st.caption("Only the newest run can be reviewed one by one. This is an older run.")
-    labeled = np.flatnonzero(review.human_labels(pool, run, store) >= 0)
-    ordered = review.doubt(signals, use=None if signal == "all" else (str(signal),), leave_out=labeled)
+    settled = review.settled(pool, run, store)
+    ordered = review.doubt(signals, use=None if signal == "all" else (str(signal),), leave_out=settled)
     image_list.show(project, pool, ordered.order, key="review", given="Most doubtful first")
 
 

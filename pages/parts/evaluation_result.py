@@ -12,7 +12,7 @@ from pages.parts.text import count, duration, literal
 from semiprune_core.evaluation.files import html_table, latex_table, summary_csv, table_caption, trials_csv
 from semiprune_core.evaluation.paper import PaperNumbers, paper_numbers
 from semiprune_core.evaluation.plot import CROWD, PlotStyle, svg_plot
-from semiprune_core.evaluation.runs import TESTED_ON, TRUTHS, Evaluation
+from semiprune_core.evaluation.runs import TESTED_ON, TRUTHS, WARNINGS, Evaluation
 from semiprune_core.evaluation.view import RANDOM, EvaluationView, percent
 from semiprune_core.project.workspace import Project
 from semiprune_core.trials import FINETUNE, PROBE, SCRATCH
@@ -44,8 +44,10 @@ def show(project: Project, evaluation: Evaluation, *, key: str) -> None:
         st.caption("No training has finished yet. Results appear here one by one.")
         return
     sentence(view, key=key)
-    if evaluation.facts.get("search_words"):
-        st.warning(literal(evaluation.facts["search_words"], 1000), icon=":material/warning:")
+    for warning in filter(None, map(evaluation.facts.get, WARNINGS)):
+        st.warning(literal(warning, 1000), icon=":material/warning:")
+    if view.caveat:
+        st.info(literal(view.caveat, 400), icon=":material/info:")
     paper = None
     if evaluation.test == SCRATCH:  # the paper trains nets
         paper = paper_numbers(

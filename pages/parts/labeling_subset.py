@@ -10,7 +10,15 @@ from pages.parts.text import count, literal
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.classes import find_class
-from semiprune_core.labeling.drawing import DRAW_METHODS, FEW_LABELS, Drawing, Preview, preview
+from semiprune_core.labeling.drawing import (
+    DRAW_METHODS,
+    FEW_LABELS,
+    FINAL_TEST,
+    Drawing,
+    Preview,
+    has_test_labels,
+    preview,
+)
 from semiprune_core.labeling.progress_report import LabelProgress
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
@@ -37,6 +45,7 @@ def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -
         with left:
             fraction, number = _how_many(pool, earlier)
             seed, method, overlap = _how(earlier, has_model=current_model(project, pool) is not None)
+            final_test = _final_test(project, earlier, method)
         try:
             expected = _preview(pool, store, fraction, number, seed, method, earlier)
         except SemiPruneError as error:
@@ -46,6 +55,8 @@ def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -
             _show_preview(expected, method)
         new = expected.n_images - (len(earlier) if earlier is not None and earlier.seed == seed else 0)
         new = expected.n_images if method != UNIFORM else new
+        if final_test and new > 0:
+            right.caption(f"{count(round(final_test * new), 'label')} of these will be kept for the final test.")
         words = f"Draw {count(new, 'more image' if earlier else 'image')}" if new else "Nothing more to draw"
         if not st.button(words, type="primary", icon=":material/casino:", disabled=new <= 0, key="draw"):
             return False
@@ -60,6 +71,7 @@ def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -
                 seed=seed,
                 method=method,
                 overlap=overlap,
+                final_test=final_test,
                 annotator=annotator,
                 **draw_evidence(project, pool, method),
             )
@@ -171,6 +183,21 @@ def _how(earlier: Drawing | None, *, has_model: bool) -> tuple[int, str, float]:
     return seed, str(method), overlap / 100
 
 
+def _final_test(project: Project, earlier: Drawing | None, method: str) -> float:
+    """The share of the new labels to keep for a final test, offered where the project came without test images."""
+    if method != UNIFORM or has_test_labels(project):
+        return 0.0
+    keep = st.checkbox(
+        f"Keep {FINAL_TEST:.0%} of the labels for a final test",
+        value=earlier is not None and earlier.final_test > 0,
+        help="They are labeled like the others, but no training, scoring or search is given them: only Evaluate tests "
+        "on them. This pool came without test images; without a final test, Evaluate has to test on images that took "
+        "part in learning.",
+        key="draw_final_test",
+    )
+    return FINAL_TEST if keep else 0.0
+
+
 def _preview(
     pool: Pool,
     store: LabelStore,
@@ -228,6 +255,7 @@ def drawings_table(store: LabelStore) -> None:
             ),
             "Seed": drawing.seed,
             "Overlap": f"{drawing.overlap:.0%}",
+            "Final test": int(drawing.final_mask.sum()),
             "Extends": drawing.extends,
             "Unbiased estimates": "yes" if drawing.uniform else "no",
         }

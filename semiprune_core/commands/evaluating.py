@@ -15,7 +15,7 @@ from semiprune_core.coresets import RATIOS, SAME_BUDGET_RATIOS
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.evaluation import ORDERS, RANDOM, TRUTHS, EvaluationSettings, matching_test, submit_evaluation
 from semiprune_core.evaluation.files import TEXT_NOTE, text_table
-from semiprune_core.evaluation.runs import Evaluation
+from semiprune_core.evaluation.runs import WARNINGS, Evaluation
 from semiprune_core.evaluation.studies import (
     AXES,
     LABEL_BUDGET,
@@ -236,7 +236,7 @@ def _answer(artifact: Artifact) -> tuple[dict[str, Any], str]:
     view, facts = Evaluation(artifact.settings, artifact=artifact).view(), artifact.facts
     lines = [*_sentences(view), "", text_table(view), TEXT_NOTE, *(f"Note: {note}" for note in view.notes), ""]
     lines.append(f"{artifact.id}: trained on {facts['truth']} labels. {facts['test_words']}")
-    lines += [f"Warning: {facts['search_words']}"] if facts.get("search_words") else []
+    lines += [f"Warning: {facts[name]}" for name in WARNINGS if facts.get(name)]
     return _table(view, "pruning_ratio"), "\n".join(lines)
 
 

@@ -14,7 +14,7 @@ from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.errors import InvalidSettingError, WorkspaceError
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.classes import find_class
-from semiprune_core.labeling.drawing import DRAW_METHODS, draw_count
+from semiprune_core.labeling.drawing import DRAW_METHODS, FINAL_TEST, draw_count, has_test_labels
 from semiprune_core.labeling.export_labels import export_csv, export_label_studio
 from semiprune_core.labeling.import_labels import ImportResult, import_csv, import_label_studio, take_reference
 from semiprune_core.paths import shown
@@ -42,6 +42,15 @@ def _configure_sample(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--near", metavar="CLASS", help="a class with few labels: draw images like its own")
     parser.add_argument("--overlap", type=float, default=0.0, help="share of the images that two annotators label")
+    parser.add_argument(
+        "--final-test",
+        type=float,
+        nargs="?",
+        const=FINAL_TEST,
+        metavar="SHARE",
+        help=f"keep this share of the labels (default: {FINAL_TEST:g}) for a final test: only evaluations use them, "
+        "nothing learns from them",
+    )
 
 
 def _sample(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
@@ -49,6 +58,10 @@ def _sample(args: argparse.Namespace, workspace: Workspace, console: Console) ->
     method = "near" if args.near is not None and args.method == "uniform" else args.method
     if (args.near is not None) != (method == "near"):
         raise InvalidSettingError("--near CLASS and --method near belong together.")
+    if args.final_test and has_test_labels(workspace.project(args.name)):
+        raise InvalidSettingError(
+            "This project came with labeled test images, and evaluations test on those. Leave out --final-test."
+        )
     leaders = int((pool.duplicate_of == np.arange(len(pool))).sum())
     fraction = None if args.count is not None else (0.10 if args.fraction is None else args.fraction)
     evidence = draw_evidence(
@@ -67,8 +80,11 @@ def _sample(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         seed=args.seed,
         method=method,
         overlap=args.overlap,
+        final_test=args.final_test,
         annotator=ANNOTATOR,
-        **evidence,
+        features=evidence.get("features"),
+        confidence=evidence.get("confidence"),
+        order=evidence.get("order"),
     )
     value = {
         "project": args.name,
@@ -79,8 +95,12 @@ def _sample(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         "method": drawing.method,
         "uniform": drawing.uniform,
         "extends": drawing.extends,
+        "final_test": int(drawing.final_mask.sum()),
     }
-    return Outcome(value, f"Drawing {drawing.drawing_id}: {len(drawing):,} of {drawing.n_groups:,} images to label.")
+    words = f"Drawing {drawing.drawing_id}: {len(drawing):,} of {drawing.n_groups:,} images to label."
+    if value["final_test"]:
+        words += f" {value['final_test']:,} of their labels are kept for the final test."
+    return Outcome(value, words)
 
 
 def _configure_labels(parser: argparse.ArgumentParser) -> None:

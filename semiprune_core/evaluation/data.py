@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from semiprune_core.errors import InvalidDataError, MissingStepError
-from semiprune_core.evaluation.settings import EvaluationSettings
+from semiprune_core.errors import InvalidDataError, MissingStepError, WorkspaceError
+from semiprune_core.evaluation.settings import RANDOM, EvaluationSettings
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.methods import METHODS
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
-from semiprune_core.records import BoolArray, IntArray
+from semiprune_core.records import UNLABELED, BoolArray, IntArray
 from semiprune_core.results import PseudoRun, check_same_pool, latest_pseudo
-from semiprune_core.training import reference_on
+from semiprune_core.training import read_snapshot, reference_on, snapshot_path
 from semiprune_core.training.data import pool_classes
 from semiprune_core.trials import FULL, TESTED_BY
 from semiprune_core.trials.apart import part_to_test
 
+SPLIT, FINAL, HELD_OUT = "split", "final", "held out"
+"""What is tested on: test images that came with the pool, labels kept for it when they were drawn, or images of the
+pool that are held out of every coreset."""
 TEST_FRACTION = 0.2
 """Of the truly labeled images, held out where there is no test split."""
 
@@ -29,9 +33,10 @@ TEST_FRACTION = 0.2
 class EvaluationData:
     """What coresets are trained with and tested on.
 
-    ``labels`` (N,) for the pool's images, of the kind ``truth``. ``test`` is "split" or "held out"; for the latter
-    ``held_mask`` (N,) marks the images of the pool that are tested on and never trained on, and ``held_labels`` (N,)
-    are their true labels.
+    ``labels`` (N,) for the pool's images, of the kind ``truth``. ``test`` is "split", "final" or "held out"; but for
+    the first, ``held_mask`` (N,) marks the images of the pool that are tested on and ``held_labels`` (N,) are their
+    true labels. ``left_mask`` (N,) marks others that are neither chosen nor trained on: copies of test images, and
+    those of the final test that nobody has labeled yet.
     """
 
     truth: str
@@ -41,16 +46,17 @@ class EvaluationData:
     n_test: int
     held_mask: BoolArray
     held_labels: IntArray
+    left_mask: BoolArray
 
     @property
     def chosen_from(self) -> IntArray:
         """Positions of the images that coresets are chosen from."""
-        return np.flatnonzero(~self.held_mask)
+        return np.flatnonzero(~(self.held_mask | self.left_mask))
 
 
 def tested_ids(project: Project, data: EvaluationData, pool: Pool) -> np.ndarray:
     """(n,) uint64: the images that are tested on."""
-    if data.test == "split":
+    if data.test == SPLIT:
         tests = project.test_set()
         return tests.ids[reference_on(data.class_names, tests) >= 0]
     return pool.ids[data.held_mask & (data.held_labels >= 0)]
@@ -62,49 +68,67 @@ def evaluation_data(
     *,
     pool: Pool | None = None,
     snapshot: LabelsSnapshot | None = None,
+    final: LabelsSnapshot | None = None,
     pseudo: PseudoRun | None = None,
 ) -> EvaluationData:
     """The labels of kind ``truth``, or the best there are, and what to test on; refused in words where there is none.
 
-    ``snapshot`` and ``pseudo`` are the people's labels and the pseudo-labels to use instead of the present ones.
+    ``snapshot``, ``final`` and ``pseudo`` are the people's labels, those of the final test and the pseudo-labels to use
+    instead of the present ones.
     """
     pool = pool or project.pool()
     snapshot = open_store(project).snapshot() if snapshot is None else snapshot  # one without labels is one, too
+    final = open_store(project).final_test() if final is None else final
     kind, labels, names = _truth(project, truth, pool, snapshot, pseudo)
     if len(names) < 2:
         raise InvalidDataError(f"An evaluation needs at least two classes; there are {len(names)}.")
     nobody = np.zeros(len(pool), dtype=bool)
+    kept = snapshot.final_mask(pool.ids, pool.duplicate_of)
     n_split = int((reference_on(names, project.test_set()) >= 0).sum())
     if n_split:
-        return EvaluationData(kind, labels, names, "split", n_split, nobody, labels)
-    true = labels if kind != "pseudo" else _true_labels(names, pool, snapshot)
-    labeled_idx = np.flatnonzero(true >= 0)
+        return EvaluationData(kind, labels, names, SPLIT, n_split, nobody, labels, kept)
+    test, held, true = _held(kind, labels, names, pool, snapshot, final)
+    copies = np.isin(pool.duplicate_of, pool.duplicate_of[held])
+    return EvaluationData(kind, labels, names, test, int(held.sum()), held, true, (copies | kept) & ~held)
+
+
+def _held(
+    kind: str, labels: IntArray, names: tuple[str, ...], pool: Pool, snapshot: LabelsSnapshot, final: LabelsSnapshot
+) -> tuple[str, BoolArray, IntArray]:
+    """Which kind of test there is without a test split, the images (N,) it tests on, and the true labels (N,)."""
+    by_people, _ = final.on_pool(pool.ids, pool.duplicate_of)
+    by_people = pool_classes(pool, names, final.class_names)[by_people]
+    if (by_people >= 0).any():
+        return FINAL, by_people >= 0, by_people
+    true = labels if kind != "pseudo" else _uniform_truth(names, pool, snapshot)
+    labeled_idx = np.flatnonzero((true >= 0) & ~snapshot.final_mask(pool.ids, pool.duplicate_of))
     if len(labeled_idx) < 2:
         raise MissingStepError(
-            "There is nothing to test on: the pool has no test split and no image has a true label. "
-            "Import test images, or label some."
+            "There is nothing to test on: the pool has no test split, and no uniformly drawn image has a true label. "
+            "Import test images, or label some that were drawn uniformly."
         )
-    held = part_to_test(labeled_idx, pool.ids, pool.duplicate_of, TEST_FRACTION)
-    n_test = int((held & (true >= 0)).sum())
-    if not n_test:
+    held = part_to_test(labeled_idx, pool.ids, pool.duplicate_of, TEST_FRACTION) & (true >= 0)
+    if not held.any():
         raise MissingStepError(f"{len(labeled_idx):,} labeled images are too few to hold some out. Label more.")
-    return EvaluationData(kind, labels, names, "held out", n_test, held, true)
+    return HELD_OUT, held, true
 
 
 def _truth(
     project: Project, wanted: str | None, pool: Pool, snapshot: LabelsSnapshot, pseudo: PseudoRun | None
 ) -> tuple[str, IntArray, tuple[str, ...]]:
+    """The kind of labels to train with, the labels (N,) and their classes; the final test's own need none."""
     human, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
+    trained = ~snapshot.final_mask(pool.ids, pool.duplicate_of)
     complete = {"reference": pool.reference_labels, "human": human}
     for kind, labels in complete.items():
-        if wanted in (None, kind) and len(labels) and (labels >= 0).all():
+        if wanted in (None, kind) and trained.any() and (labels[trained] >= 0).all():
             return kind, labels, pool.class_names if kind == "reference" else snapshot.class_names
     if wanted == "pseudo":
         pseudo = pseudo or latest_pseudo(project)
         check_same_pool(pseudo.artifact, pool)
         return "pseudo", np.asarray(pseudo.labels().labels, dtype=np.int64), pseudo.class_names
     if wanted is not None:
-        n = int((complete[wanted] < 0).sum())
+        n = int((complete[wanted][trained] < 0).sum())
         raise MissingStepError(
             f"{n:,} of {len(pool):,} images have no {wanted} label. Choose other labels to train with."
         )
@@ -114,25 +138,73 @@ def _truth(
     )
 
 
-def _true_labels(names: tuple[str, ...], pool: Pool, snapshot: LabelsSnapshot) -> IntArray:
-    """(N,) the true label of each image where one is known: a person's, else the reference one; -1 elsewhere."""
-    human, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
+def _uniform_truth(names: tuple[str, ...], pool: Pool, snapshot: LabelsSnapshot) -> IntArray:
+    """(N,) true labels that may test, -1 elsewhere: a person's, else the reference one, where every image has one; else
+    people's labels of uniformly drawn images alone."""
+    human, uniform = snapshot.on_pool(pool.ids, pool.duplicate_of)
     by_people = pool_classes(pool, names, snapshot.class_names)[human]
-    return np.where(by_people >= 0, by_people, reference_on(names, pool))
+    every = np.where(by_people >= 0, by_people, reference_on(names, pool))
+    return every if (every >= 0).all() else np.where(uniform, by_people, UNLABELED)
+
+
+# --- in words ------------------------------------------------------------------------------------------------------
+
+
+def caveat(test: str, truth: str, methods: Iterable[str]) -> str:
+    """What the numbers are where they are not those of new images, in a sentence; else nothing.
+
+    A choice by chance learns nothing from the images that are tested on, unless it is trained with pseudo-labels.
+    """
+    if test != HELD_OUT or (truth != "pseudo" and set(methods) <= {RANDOM, FULL}):
+        return ""
+    if truth == "pseudo":
+        return (
+            "Transductive: the test images took part in learning, and their labels helped to make the pseudo-labels "
+            "that coresets are trained with. New images may do worse."
+        )
+    return "Transductive: the test images took part in learning and scoring. New images may do worse."
+
+
+def test_words(data: EvaluationData, methods: Iterable[str]) -> str:
+    """On what was tested, and what that means."""
+    n = f"{data.n_test:,}"
+    words = {
+        SPLIT: f"Tested on the {n} test images.",
+        FINAL: f"Tested on the {n} labels of the final test, which were drawn uniformly and given to no training, "
+        "scoring or search; their images were among the unlabeled ones.",
+        HELD_OUT: f"The pool has no test split: {n} of its images were held out of every coreset and tested on.",
+    }[data.test]
+    return " ".join(filter(None, [words, caveat(data.test, data.truth, methods)]))
+
+
+def seen_facts(project: Project, pseudo: PseudoRun | None, final: LabelsSnapshot) -> dict[str, Any]:
+    """How many labels of the final test the run behind the pseudo-labels was given all the same: those that people had
+    given before they were kept for it."""
+    wanted = pseudo.artifact.inputs.get("labels") if pseudo is not None else None
+    if wanted is None or not len(final):
+        return {}
+    try:
+        learned = read_snapshot(snapshot_path(project, wanted), wanted)
+    except WorkspaceError:  # a run from a copied project, without its labels
+        return {}
+    n_seen = int(np.isin(final.ids, learned.ids).sum())
+    assert pseudo is not None
+    words = (
+        f"{n_seen:,} of the labels of the final test were given to {pseudo.artifact.id} before they were kept for it."
+    )
+    return {
+        "n_final_seen": n_seen,
+        "seen_words": f"{words} Train and score again, then evaluate again." if n_seen else "",
+    }
 
 
 def data_facts(settings: EvaluationSettings, data: EvaluationData, n_pool: int) -> dict[str, Any]:
     """What is said about an evaluation beside its numbers."""
-    test_words = {
-        "split": f"Tested on the {data.n_test:,} test images.",
-        "held out": f"The pool has no test split: {data.n_test:,} of its images were held out of every coreset "
-        "and tested on.",
-    }
     return {
         "class_names": list(data.class_names),
         "truth": data.truth,
         "test": data.test,
-        "test_words": f"{test_words[data.test]} Tested by {TESTED_BY[settings.test]}.",
+        "test_words": f"{test_words(data, settings.methods)} Tested by {TESTED_BY[settings.test]}.",
         "tested_by": settings.test,
         "n_pool": n_pool,
         "n_chosen_from": len(data.chosen_from),

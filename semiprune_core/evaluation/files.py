@@ -149,6 +149,8 @@ def table_caption(view: EvaluationView, *, paper: bool = False) -> str:
         words += f" All images: {100 * view.full.mean:.1f}."
     if view.has_uneven_seeds:
         words += f" {RANKED_BY}"
+    if view.caveat:
+        words += f" {view.caveat}"
     return words + (" In parentheses: the paper." if paper else "")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from semiprune_core.dynamics.finetuned import finetuned_start
 from semiprune_core.dynamics.frozen import labeled_test_features
 from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.errors import ConflictError, SemiPruneError
-from semiprune_core.evaluation.data import EvaluationData, data_facts, evaluation_data, tested_ids
+from semiprune_core.evaluation.data import SPLIT, EvaluationData, data_facts, evaluation_data, seen_facts, tested_ids
 from semiprune_core.evaluation.settings import (
     ARTIFACT,
     DATA_FACTS,
@@ -31,7 +31,7 @@ from semiprune_core.evaluation.settings import (
     planned_trials,
     write_evaluation,
 )
-from semiprune_core.evaluation.submit import pinned_pseudo, pinned_snapshot
+from semiprune_core.evaluation.submit import pinned_final, pinned_pseudo, pinned_snapshot
 from semiprune_core.evaluation.tuned import OWN_SEARCHES, search_facts, searches_behind
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.labeling.snapshot import LabelsSnapshot
@@ -72,12 +72,13 @@ def run(context: JobContext) -> dict[str, Any]:
     check_pool(pool, context.pins["pool"])
     context.drop_older_streams()
     snapshot, pseudo = pinned_snapshot(project, context.pins), pinned_pseudo(project, context.pins)
-    data = evaluation_data(project, settings.truth, pool=pool, snapshot=snapshot, pseudo=pseudo)
+    final = pinned_final(project, context.pins)
+    data = evaluation_data(project, settings.truth, pool=pool, snapshot=snapshot, final=final, pseudo=pseudo)
     scores = _pinned_scores(context)
     basis = dataclasses.replace(scores.basis() if scores else Basis(len(pool)), n_images=len(data.chosen_from))
     planned = planned_trials(settings, basis)
     bench = _workbench(context, settings, data, pool, planned)
-    facts = _noted(context, settings, data, pool)
+    facts = _noted(context, settings, data, pool, seen_facts(project, pseudo, final))
     choice = Choice(context, settings, data, scores, snapshot, bench, basis)
     trials = [choice.completed(trial) for trial in planned]  # what cannot be had is known before the first training
     for trial in trials:
@@ -87,10 +88,13 @@ def run(context: JobContext) -> dict[str, Any]:
     return _result(evaluation.artifact)
 
 
-def _noted(context: JobContext, settings: EvaluationSettings, data: EvaluationData, pool: Pool) -> dict[str, Any]:
+def _noted(
+    context: JobContext, settings: EvaluationSettings, data: EvaluationData, pool: Pool, seen: Mapping[str, Any]
+) -> dict[str, Any]:
     """What is said about the numbers, and the ids of the test images: in the job's own folder from the beginning."""
     ids = tested_ids(context.project, data, pool)
-    facts = {**data_facts(settings, data, len(pool)), "held_out": held_out_facts(ids, 0), **_tuned(context, data, pool)}
+    facts = {**data_facts(settings, data, len(pool)), "held_out": held_out_facts(ids, 0), **seen}
+    facts |= _tuned(context, data, pool)
     with files.open_atomic(context.folder / TESTED_IDS) as file:
         np.save(file, ids, allow_pickle=False)
     files.write_json(context.folder / DATA_FACTS, facts)
@@ -126,7 +130,7 @@ def _workbench(
     held = np.flatnonzero(data.held_mask & (data.held_labels >= 0))
     images, test_images, test_labels, training = _seen(context, settings, data, pool, held)
     n_left, device = len(data.chosen_from), str(choose_device(context.device))
-    tested = context.project.test_set().hash if data.test == "split" else digest(held)
+    tested = context.project.test_set().hash if data.test == SPLIT else digest(held)
     installed = versions()
     makers = [installed[name] for name in ("semiprune", STREAMS, "torch") if name in installed]
     n_classes = len(data.class_names)  # a class without an image widens the net's last layer all the same
@@ -159,7 +163,7 @@ def _seen(
     context: JobContext, settings: EvaluationSettings, data: EvaluationData, pool: Pool, held: IntArray
 ) -> tuple[np.ndarray, np.ndarray, IntArray, TrialSettings]:
     """What trials see of the pool and of the test images, the latter's labels, and how a trial learns."""
-    tests, is_split = context.project.test_set(), data.test == "split"
+    tests, is_split = context.project.test_set(), data.test == SPLIT
     if settings.test == PROBE:
         features = pinned_features(context.project, context.pins)
         probe, own = probe_on(features), labeled_test_features(tests, features, data.class_names)

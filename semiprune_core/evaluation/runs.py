@@ -14,7 +14,14 @@ import pandas as pd
 from semiprune_core import files, jobs, training
 from semiprune_core.baselines.evidence import PROVIDERS
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.evaluation.data import EvaluationData, evaluation_data
+from semiprune_core.evaluation.data import (
+    FINAL,
+    HELD_OUT,
+    SPLIT,
+    EvaluationData,
+    caveat,
+    evaluation_data,
+)
 from semiprune_core.evaluation.settings import (
     ARTIFACT,
     DATA_FACTS,
@@ -39,7 +46,14 @@ TRUTHS = {
     "human": "human labels",
     "pseudo": "pseudo-labels",
 }
-TESTED_ON = {"split": "the test images", "held out": "images held out of the pool"}
+TESTED_ON = {
+    SPLIT: "the test images",
+    FINAL: "the final test: labels that no learning was given",
+    HELD_OUT: "images held out of the pool",
+}
+
+WARNINGS = ("search_words", "seen_words")
+"""Facts of an evaluation that say why its numbers are too good; empty or absent where they are not."""
 
 
 # --- before --------------------------------------------------------------------------------------------------------
@@ -108,11 +122,13 @@ WHAT_IT_FITS = {
 def data_sentence(data: EvaluationData, test: str = SCRATCH) -> str:
     """What is trained with and tested on, plainly."""
     words = f"{WHAT_IT_FITS[test]} with {TRUTHS[data.truth]}"
-    if data.test == "split":
+    if data.test == SPLIT:
         return f"{words} and tests it on the {data.n_test:,} test images that came with the pool."
+    if data.test == FINAL:
+        return f"{words} and tests it on the {data.n_test:,} labels that were kept for the final test."
     return (
         f"{words} and tests it on {data.n_test:,} images of the pool that are held out of every coreset, because "
-        "the pool came without test images."
+        "the pool came without test images and no labels were kept for a final test."
     )
 
 
@@ -229,6 +245,11 @@ class Evaluation:
         return str(self.facts.get("truth") or self.asked.get("truth") or "")
 
     @property
+    def caveat(self) -> str:
+        """What its numbers are where they are not those of new images; empty before it began."""
+        return caveat(str(self.facts.get("test", "")), self.truth, self.methods)
+
+    @property
     def same_annotation_budget(self) -> bool:
         return bool(self.asked.get("same_annotation_budget"))
 
@@ -289,6 +310,7 @@ class Evaluation:
             methods=self.methods,
             ratios=self.ratios,
             tested_by=self.tested_by,
+            caveat=self.caveat,
         )
 
 

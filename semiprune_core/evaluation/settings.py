@@ -40,6 +40,8 @@ TRUTHS = ("reference", "human", "pseudo")
 ORDERS = ("cheap_first", "as_given")
 BY_PEOPLE = ("pseudo", "labeled")
 """Methods whose labels come from these used the labeled subset, so it counts in the same annotation budget."""
+FINAL_PIN = "final_test"
+"""The labels of the final test among a job's pins and a result's inputs."""
 DATA_FACTS, TIMES, TESTED_IDS = "ground.json", "evidence.json", "tested.npy"
 """What a job notes in its own folder beside the book."""
 COLUMNS = (
@@ -227,9 +229,8 @@ def write_evaluation(
     project: Project, job: jobs.Job, *, facts: Mapping[str, Any], stopped: bool, device: str
 ) -> EvaluationRun:
     """Keep the trials of a job's book as an ``evaluation`` artifact."""
-    inputs = {
-        role: value for role, value in job.pins.items() if role in ("pool", "labels", "pseudo", "scores", FEATURES)
-    }
+    roles = ("pool", "labels", FINAL_PIN, "pseudo", "scores", FEATURES)
+    inputs = {role: value for role, value in job.pins.items() if role in roles}
     table = partial_trials(job)
     with project.draft(ARTIFACT, settings=dict(job.settings), inputs=inputs) as draft:
         draft.device = device

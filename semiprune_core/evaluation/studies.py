@@ -22,7 +22,7 @@ from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.evaluation.data import evaluation_data
 from semiprune_core.evaluation.settings import RANDOM
-from semiprune_core.evaluation.submit import check_left
+from semiprune_core.evaluation.submit import check_left, pin_labels
 from semiprune_core.labeling import open_store
 from semiprune_core.learning import machine
 from semiprune_core.learning.presets import ssl_preset, supervised_preset
@@ -32,7 +32,6 @@ from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, IntArray
 from semiprune_core.settings import Settings
 from semiprune_core.streams import Purpose
-from semiprune_core.training import keep_snapshot
 from semiprune_core.trials import FULL
 
 ARTIFACT = "study"
@@ -302,20 +301,21 @@ def submit_study(
 ) -> jobs.Job:
     """Queue a study; it needs a true label for every image, reference or human."""
     snapshot = open_store(project).snapshot()
-    data = evaluation_data(project, settings.truth)  # pseudo-labels will not do: they are what is studied
+    final = open_store(project).final_test()
+    # pseudo-labels will not do: they are what is studied
+    data = evaluation_data(project, settings.truth, snapshot=snapshot, final=final)
     axis, n = settings.axis, len(settings.shares)
     fewest = min(share.n_images for share in settings.plan(len(data.chosen_from)))
     remedy = "Choose smaller ratios."
     if axis is POOL_SIZE:
         remedy = f"The smallest part has {fewest:,} images: choose smaller ratios, or larger parts of the pool."
     check_left(fewest, settings.ratios, len(data.class_names), remedy)
-    keep_snapshot(project, snapshot)
     return jobs.submit(
         project,
         axis.kind,
         settings.replace(truth=data.truth).to_json(),
         title=f"{axis.title}, {n} {axis.column}{'s' if n != 1 else ''}",
         device=machine.devices_for(device),
-        pins={"pool": project.pool().hash, "labels": snapshot.hash},
+        pins={"pool": project.pool().hash, **pin_labels(project, snapshot, final)},
         immediate=immediate,
     )

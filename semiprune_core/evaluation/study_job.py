@@ -21,9 +21,9 @@ from semiprune_core import files, streams
 from semiprune_core.coresets import CoresetRequest
 from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.dynamics.scoring import default_score_settings
-from semiprune_core.evaluation.data import evaluation_data, tested_ids
+from semiprune_core.evaluation.data import SPLIT, evaluation_data, tested_ids
 from semiprune_core.evaluation.runs import titles_of
-from semiprune_core.evaluation.settings import RANDOM, TESTED_IDS
+from semiprune_core.evaluation.settings import FINAL_PIN, RANDOM, TESTED_IDS
 from semiprune_core.evaluation.studies import (
     ARTIFACT,
     AXES,
@@ -39,7 +39,7 @@ from semiprune_core.evaluation.studies import (
     n_trainings,
 )
 from semiprune_core.evaluation.study_view import STAGE, read_study, share_folder
-from semiprune_core.evaluation.submit import pinned_snapshot
+from semiprune_core.evaluation.submit import pinned_final, pinned_snapshot
 from semiprune_core.evaluation.view import percent
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.learning.device import choose_device
@@ -108,7 +108,10 @@ class Study:
         check_pool(self.pool, context.pins["pool"])
         context.drop_older_streams()
         snapshot = pinned_snapshot(context.project, context.pins)
-        self.data = evaluation_data(context.project, self.settings.truth, pool=self.pool, snapshot=snapshot)
+        final = pinned_final(context.project, context.pins)
+        self.data = evaluation_data(
+            context.project, self.settings.truth, pool=self.pool, snapshot=snapshot, final=final
+        )
         self.n_classes = len(self.data.class_names)
         among = self.data.chosen_from
         parts = self.settings.parts(self.data.labels[among], copies_among(self.pool.duplicate_of, among))
@@ -120,7 +123,7 @@ class Study:
         self.total = sum(cost.total for cost in self.costs)
 
     def _tests(self) -> tuple[np.ndarray, IntArray]:
-        if self.data.test == "split":
+        if self.data.test == SPLIT:
             tests = labeled_tests(self.context.project.test_set(), self.data.class_names)
             assert tests is not None  # the data was found by its test images
             return tests
@@ -152,7 +155,8 @@ class Study:
 
     def _write(self) -> Artifact:
         table, stages = read_study(self.context.folder, self.axis, self.settings.shares)
-        inputs = {"pool": self.pool.hash, "labels": self.context.pins["labels"]}
+        pins = self.context.pins
+        inputs = {role: pins[role] for role in ("pool", "labels", FINAL_PIN) if role in pins}
         with self.context.project.draft(
             ARTIFACT, settings=self.settings.to_json(), inputs=inputs, seed=self.settings.seed
         ) as draft:

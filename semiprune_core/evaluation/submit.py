@@ -11,14 +11,14 @@ from semiprune_core import jobs
 from semiprune_core.coresets.starting_values import knobs_at, search_for
 from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.evaluation.data import EvaluationData, evaluation_data
-from semiprune_core.evaluation.settings import KIND, EvaluationSettings, cell_name
+from semiprune_core.evaluation.settings import FINAL_PIN, KIND, EvaluationSettings, cell_name
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.learning import machine
 from semiprune_core.methods import METHODS, needs_of
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
-from semiprune_core.records import coreset_size
+from semiprune_core.records import IntArray, coreset_size
 from semiprune_core.results import PseudoRun, ScoreRun, TrajectoryRun, check_same_pool, latest_pseudo, latest_scores
 from semiprune_core.results.features import latest_features
 from semiprune_core.results.score_source import has_own_evidence
@@ -36,11 +36,11 @@ def submit_evaluation(
     """
     pool = project.pool()
     snapshot = open_store(project).snapshot()
-    data = evaluation_data(project, settings.truth, pool=pool, snapshot=snapshot)
+    final = open_store(project).final_test()
+    data = evaluation_data(project, settings.truth, pool=pool, snapshot=snapshot, final=final)
     scores = _checked_scores(project, settings, pool)
     _check_room(project, settings, data)
-    keep_snapshot(project, snapshot)
-    pins = {"pool": pool.hash, "labels": snapshot.hash}
+    pins = {"pool": pool.hash, **pin_labels(project, snapshot, final)}
     pseudo = project.latest("pseudo")
     if pseudo is not None:
         pins["pseudo"] = pseudo.hash
@@ -120,6 +120,23 @@ def _with_searched(project: Project, settings: EvaluationSettings, scores: Score
                 knobs.setdefault(method, {})[f"{ratio:g}"] = knobs_at(found[1], ratio)
                 searches[cell_name(method, ratio)] = found[0].artifact.id
     return settings.replace(knobs=knobs, searches=searches)
+
+
+def pin_labels(project: Project, snapshot: LabelsSnapshot, final: LabelsSnapshot) -> dict[str, str]:
+    """Keep the labels to train with and those of the final test for a job, and name them by hash."""
+    keep_snapshot(project, snapshot)
+    if not len(final):
+        return {"labels": snapshot.hash}
+    keep_snapshot(project, final)
+    return {"labels": snapshot.hash, FINAL_PIN: final.hash}
+
+
+def pinned_final(project: Project, pins: Mapping[str, str]) -> LabelsSnapshot:
+    """The final test that a job was queued with; one without labels where there was none."""
+    if FINAL_PIN in pins:
+        return read_snapshot(snapshot_path(project, pins[FINAL_PIN]), pins[FINAL_PIN])
+    nothing: IntArray = np.empty(0, np.int64)
+    return LabelsSnapshot(nothing.astype(np.uint64), nothing, nothing.astype(bool), ())
 
 
 def pinned_snapshot(project: Project, pins: Mapping[str, str]) -> LabelsSnapshot:

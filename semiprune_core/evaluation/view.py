@@ -135,6 +135,8 @@ class EvaluationView:
     usual: float = USUAL_RATIO
     tested_by: str = ""
     """The kind of test for people; empty where it is not said."""
+    caveat: str = ""
+    """What the numbers are where they are not those of new images."""
 
     def title(self, method: str) -> str:
         return self.titles.get(method, "Full data" if method == FULL else method)
@@ -325,6 +327,7 @@ def view_of(
     place: str = "At {} pruning",
     usual: float = USUAL_RATIO,
     tested_by: str = "",
+    caveat: str = "",
 ) -> EvaluationView:
     """Look at the trials of one evaluation, whatever part of them is there.
 
@@ -373,6 +376,7 @@ def view_of(
         place,
         usual,
         tested_by,
+        caveat,
     )
 
 

@@ -33,17 +33,23 @@ from semiprune_core.streams import Purpose
 
 if TYPE_CHECKING:
     from semiprune_core.labeling.store import LabelStore
+    from semiprune_core.project.workspace import Project
 
 FEW_LABELS = 4
 """Fewer labels than this in a class are worth a warning."""
 MAX_CLUSTERS = 256
+FINAL_TEST, LARGEST_FINAL_TEST = 0.1, 0.5
+"""Share of the labels that a person may keep for a final test: as a rule, and at most."""
 DrawMethod = Callable[..., np.ndarray]
 DRAW_METHODS: Registry[DrawMethod] = Registry("drawing method")
 
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A recorded drawing. ``ids`` (M,) uint64 in the order to label, ``needs`` (M,) annotators wanted for each."""
+    """A recorded drawing. ``ids`` (M,) uint64 in the order to label, ``needs`` (M,) annotators wanted for each.
+
+    ``final_mask`` (M,) marks those whose labels are kept for the final test: ``final_test`` of what it drew anew.
+    """
 
     drawing_id: int
     method: str
@@ -56,9 +62,16 @@ class Drawing:
     pool_hash: str
     extends: int | None
     saved_ms: int
+    final_test: float
+    final_mask: BoolArray
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+def has_test_labels(project: Project) -> bool:
+    """Whether the project came with labeled test images: then evaluations test on those, and need no final test."""
+    return bool((project.test_set().reference_labels >= 0).any())
 
 
 @dataclass(frozen=True)
@@ -278,6 +291,7 @@ class Drawings:
         seed: int = 0,
         method: str = "uniform",
         overlap: float = 0.0,
+        final_test: float | None = None,
         annotator: str,
         features: FloatArray | None = None,
         confidence: FloatArray | None = None,
@@ -288,10 +302,14 @@ class Drawings:
 
         ``uniform`` with the seed of an earlier uniform drawing extends it. The other methods draw ``count`` (or a
         fraction of the pool) among the pictures that no drawing holds yet. ``overlap`` is the share of the images
-        that two annotators label.
+        that two annotators label. ``final_test`` is the share of the newly drawn whose labels are kept for the final
+        test, of a uniform drawing only; where None, as in the drawing that it extends.
         """
         check_annotator(annotator)
         check_range("overlap", overlap, low=0, high=1)
+        check_range("final_test", final_test or 0.0, low=0, high=LARGEST_FINAL_TEST)
+        if final_test and method != "uniform":
+            raise InvalidSettingError("Only uniformly drawn labels can be kept for a final test. Draw uniformly.")
         check_range("seed", seed, low=0, high=2**63 - 1)
         if method != "uniform":
             DRAW_METHODS[method]
@@ -302,13 +320,15 @@ class Drawings:
         def work(connection: Connection) -> Drawing:
             seq = schema.lock_project(connection, self.store.project)
             before = self.read(connection)
-            extends = None
+            extends, share = None, final_test or 0.0
             if method == "uniform":
                 same = [past for past in before if past.uniform and past.seed == seed]
                 extended = max(same, key=len) if same else None
                 chosen = draw_uniform(ids[leaders], n, seed=seed, earlier=extended.ids if extended else None)
                 if extended and len(chosen) == len(extended) and overlap == extended.overlap:
+                    _check_final(extended, share)
                     return extended
+                share = extended.final_test if extended and final_test is None else share
                 extends = extended.drawing_id if extended else None
             else:
                 free = self._free(leaders, ids, before)
@@ -337,6 +357,8 @@ class Drawings:
                 pool_hash=pool_hash,
                 extends=extends,
                 saved_ms=self.store.now_ms,
+                final_test=share,
+                final_mask=_final_mask(chosen, seed, share, before),
             )
             self._write(connection, drawing, annotator)
             schema.set_last_seq(connection, self.store.project, seq + 1)
@@ -364,14 +386,23 @@ class Drawings:
                 extends=drawing.extends,
                 annotator=annotator,
                 saved_ms=drawing.saved_ms,
+                final_test=drawing.final_test,
             )
         )
         numbers = drawing.ids.view(np.int64).tolist()
+        columns = zip(numbers, drawing.needs.tolist(), drawing.final_mask.tolist(), strict=True)
+        of_drawing = {"project": project, "drawing_id": drawing.drawing_id}
         rows = [
-            {"project": project, "drawing_id": drawing.drawing_id, "position": position, "image_id": image, "needs": n}
-            for position, (image, n) in enumerate(zip(numbers, drawing.needs.tolist()))
+            {**of_drawing, "position": position, "image_id": image, "needs": n, "is_final": is_final}
+            for position, (image, n, is_final) in enumerate(columns)
         ]
         connection.execute(schema.drawn.insert(), rows)
+
+    def final_in(self, connection: Connection) -> np.ndarray:
+        """(K,) uint64, ascending: the images whose labels are kept for the final test."""
+        table = schema.drawn
+        query = sa.select(table.c.image_id).where(table.c.project == self.store.project, table.c.is_final)
+        return np.unique(unsigned_array(connection.execute(query.distinct()).scalars().all()))
 
     def all(self) -> list[Drawing]:
         """Every drawing, oldest first."""
@@ -421,19 +452,58 @@ class Drawings:
         drawings = []
         for row in connection.execute(query).mappings().all():
             rows = connection.execute(
-                sa.select(drawn.c.image_id, drawn.c.needs)
+                sa.select(drawn.c.image_id, drawn.c.needs, drawn.c.is_final)
                 .where(drawn.c.project == self.store.project, drawn.c.drawing_id == row["drawing_id"])
                 .order_by(drawn.c.position)
             ).fetchall()
             values = {name: row[name] for name in _PLAIN}
-            ids, needs = [drawn_row[0] for drawn_row in rows], [drawn_row[1] for drawn_row in rows]
-            drawings.append(Drawing(ids=unsigned_array(ids), needs=np.array(needs, dtype=np.int64), **values))
+            ids, needs, final = ([row[column] for row in rows] for column in range(3))
+            drawings.append(
+                Drawing(
+                    ids=unsigned_array(ids),
+                    needs=np.array(needs, dtype=np.int64),
+                    final_mask=np.array(final, dtype=bool),
+                    **values,
+                )
+            )
         return drawings
 
 
-_PLAIN = ("drawing_id", "method", "uniform", "seed", "n_groups", "overlap", "pool_hash", "extends", "saved_ms")
+_PLAIN = (
+    "drawing_id",
+    "method",
+    "uniform",
+    "seed",
+    "n_groups",
+    "overlap",
+    "pool_hash",
+    "extends",
+    "saved_ms",
+    "final_test",
+)
 
 
 def _overlap_mask(ids: np.ndarray, seed: int, overlap: float) -> BoolArray:
     """Which images two annotators label: by their own hash, so that extending a drawing changes nothing before."""
     return ranks(ids, seed, "overlap") / 2.0**64 < overlap
+
+
+def _final_mask(ids: np.ndarray, seed: int, share: float, before: Sequence[Drawing]) -> BoolArray:
+    """(M,) which labels are kept for the final test: those that were before, and a ``share`` of the newly drawn.
+
+    What an earlier uniform drawing held may have been learned from, so it does not become a test.
+    """
+    uniform = [past for past in before if past.uniform]
+    earlier = np.concatenate([np.empty(0, np.uint64), *(past.ids for past in uniform)])
+    final = np.concatenate([np.empty(0, np.uint64), *(past.ids[past.final_mask] for past in uniform)])
+    new = ids[~np.isin(ids, earlier)]
+    chosen = new[np.argsort(ranks(new, seed, "final test"), kind="stable")[: round(share * len(new))]]
+    return np.isin(ids, final) | np.isin(ids, chosen)
+
+
+def _check_final(drawing: Drawing, share: float) -> None:
+    if share and not drawing.final_mask.any():
+        raise InvalidSettingError(
+            f"These {len(drawing):,} images were drawn before, without a final test. Only labels of newly drawn images "
+            "can be kept for one: draw more."
+        )

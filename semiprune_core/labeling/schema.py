@@ -140,6 +140,7 @@ drawings = sa.Table(
     sa.Column("extends", sa.Integer),
     sa.Column("annotator", sa.String(128), nullable=False),
     sa.Column("saved_ms", sa.BigInteger, nullable=False),
+    sa.Column("final_test", sa.Float, nullable=False, server_default="0"),
     **CLUSTERED,
 )
 
@@ -151,6 +152,7 @@ drawn = sa.Table(
     sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("image_id", sa.BigInteger, nullable=False),
     sa.Column("needs", sa.Integer, nullable=False),  # how many annotators should decide it: 1, or 2 in the overlap
+    sa.Column("is_final", sa.Boolean, nullable=False, server_default=sa.false()),  # kept for the final test
     sa.UniqueConstraint("project", "drawing_id", "image_id"),
     **CLUSTERED,
 )
@@ -185,6 +187,15 @@ def migration(number: int) -> Callable[[Step], Step]:
 def first_tables(connection: Connection) -> None:
     tables = (projects, events, undone, current, classes, class_events, drawings, drawn, leases)
     metadata.create_all(connection, tables=list(tables), checkfirst=False)
+
+
+@migration(2)
+def final_tests(connection: Connection) -> None:
+    """Drawings from before there were final tests have none."""
+    for table, name in ((drawings, "final_test"), (drawn, "is_final")):
+        if name not in {column["name"] for column in sa.inspect(connection).get_columns(table.name)}:
+            definition = sa.schema.CreateColumn(table.c[name]).compile(dialect=connection.dialect)
+            connection.execute(sa.text(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))
 
 
 def migrate(database: Database) -> None:

@@ -40,7 +40,8 @@ class LabelsSnapshot:
     """The labels a job pins. ``ids`` (M,) uint64 ascending, ``labels`` (M,) indices into ``class_names``.
 
     ``uniform_mask`` (M,) is True where the image was drawn uniformly *and* labeled without a suggestion in view:
-    only those may serve unbiased estimates. ``class_ids`` are the numbers of the classes, () in snapshots from before
+    only those may serve unbiased estimates. ``final_ids`` (K,) are the images whose labels are kept for the final test:
+    no label of theirs, or of a copy, is here. ``class_ids`` are the numbers of the classes, () in snapshots from before
     they were kept.
 
     ``hash`` covers which image has which class, by number: names, order and classes without a label change nothing.
@@ -52,6 +53,7 @@ class LabelsSnapshot:
     uniform_mask: BoolArray
     class_names: tuple[str, ...]
     class_ids: tuple[int, ...] = ()
+    final_ids: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
     hash: str = field(init=False)
     hash_by_name: str = field(init=False)
 
@@ -65,6 +67,8 @@ class LabelsSnapshot:
         digest = hashlib.sha256(first.encode())
         for array, kind in ((self.ids, np.uint64), (labels, np.int64), (self.uniform_mask, np.uint8)):
             digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+        if len(self.final_ids):  # absent before there were final tests
+            digest.update(b"final" + np.ascontiguousarray(self.final_ids, dtype=np.uint64).tobytes())
         return digest.hexdigest()
 
     @property
@@ -94,7 +98,13 @@ class LabelsSnapshot:
         chosen = chosen[duplicate_of]
         has = chosen >= 0
         labels[has], uniform[has] = labels[chosen[has]], uniform[chosen[has]]
+        final = self.final_mask(ids, duplicate_of)
+        labels[final], uniform[final] = UNLABELED, False
         return labels, uniform
+
+    def final_mask(self, ids: np.ndarray, duplicate_of: IntArray) -> BoolArray:
+        """(N,) which images of a pool are kept for the final test, copies included."""
+        return np.isin(duplicate_of, duplicate_of[np.isin(ids, self.final_ids)])
 
 
 def settle(rows: np.ndarray, into: Mapping[int, int]) -> Labels:

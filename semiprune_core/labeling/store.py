@@ -273,32 +273,42 @@ class LabelStore:
         return values.reshape(-1, 4)
 
     def snapshot(self) -> LabelsSnapshot:
-        """The labels as they are now, for a job to pin."""
+        """The labels as they are now, for a job to pin; those that are kept for the final test are not among them."""
         with self.database.read() as connection:
             sheet = self.classes.read(connection)
             rows, into = self._label_rows(connection), resolve_merges(sheet)
-            uniform = self._uniform_ids(connection)
+            uniform, final = self._uniform_ids(connection), self.drawings.final_in(connection)
+        rows = rows[~np.isin(np.ascontiguousarray(rows[:, 0]).view(np.uint64), final)]
         labels, blind = settle(rows, into), settle(rows[rows[:, 3] < REVIEWED], into)
         same = np.isin(labels.ids, blind.ids)
         where = np.searchsorted(blind.ids, labels.ids[same])
         same[same] = blind.seqs[where] == labels.seqs[same]
-        return self._snapshot_of(labels, np.isin(labels.ids, uniform) & same, sheet)
+        return self._snapshot_of(labels, np.isin(labels.ids, uniform) & same, sheet, final)
 
     def uniform_labels(self) -> LabelsSnapshot:
         """Labels of uniformly drawn images as given before any review: the base of unbiased estimates.
 
         A review looks at the model's doubtful images with its answer in view, so its corrections are left out here;
         the image itself stays in, with its first label, because leaving it out would bias the estimate too.
+        Those of the final test are left out.
         """
+        return self._blind_labels(final=False)
+
+    def final_test(self) -> LabelsSnapshot:
+        """The same of the images that are kept for the final test, and nothing else: for evaluations alone."""
+        return self._blind_labels(final=True)
+
+    def _blind_labels(self, *, final: bool) -> LabelsSnapshot:
         with self.database.read() as connection:
             sheet = self.classes.read(connection)
             blind = self.labels_in(connection, blind=True)
-            uniform = self._uniform_ids(connection)
-        keep = np.isin(blind.ids, uniform)
+            uniform, final_ids = self._uniform_ids(connection), self.drawings.final_in(connection)
+        keep = np.isin(blind.ids, uniform) & (np.isin(blind.ids, final_ids) == final)
         drawn_uniformly = Labels(
             blind.ids[keep], blind.class_ids[keep], blind.by_person_mask[keep], blind.seqs[keep], blind.disputed_ids
         )
-        return self._snapshot_of(drawn_uniformly, np.ones(len(drawn_uniformly.ids), dtype=bool), sheet)
+        every = np.ones(len(drawn_uniformly.ids), dtype=bool)
+        return self._snapshot_of(drawn_uniformly, every, sheet, final_ids[:0] if final else final_ids)
 
     def _uniform_ids(self, connection: Connection) -> np.ndarray:
         """Drawn images whose labels may serve unbiased estimates, uint64.
@@ -337,7 +347,9 @@ class LabelStore:
         )
         return {unsigned(image): int(when) for image, when in connection.execute(query)}
 
-    def _snapshot_of(self, labels: Labels, uniform: BoolArray, sheet: Sequence[LabelClass]) -> LabelsSnapshot:
+    def _snapshot_of(
+        self, labels: Labels, uniform: BoolArray, sheet: Sequence[LabelClass], final_ids: np.ndarray
+    ) -> LabelsSnapshot:
         shown = [entry for entry in sheet if entry.merged_into is None]
         index = {entry.class_id: number for number, entry in enumerate(shown)}
         lookup = np.full(max(index, default=0) + 1, UNLABELED, dtype=np.int64)
@@ -349,4 +361,5 @@ class LabelStore:
             uniform,
             tuple(entry.name for entry in shown),
             tuple(entry.class_id for entry in shown),
+            final_ids,
         )

@@ -14,7 +14,7 @@ from semiprune_core.coresets import nesting
 from semiprune_core.coresets.score_view import bin_values
 from semiprune_core.evaluation import EvaluationRun
 from semiprune_core.evaluation.plot import svg_plot
-from semiprune_core.evaluation.runs import Evaluation
+from semiprune_core.evaluation.runs import TESTED_ON, WARNINGS, Evaluation
 from semiprune_core.evaluation.view import RANKED_BY, Cell, EvaluationView
 from semiprune_core.exporting.content import Content, open_content
 from semiprune_core.labeling import has_store, open_store
@@ -373,12 +373,15 @@ def _evaluation(project: Project, pool: Pool) -> str:
     words += [RANKED_BY] if view.has_uneven_seeds else []
     if view.full is not None:
         words.append(f"All images: {_spread(view.full)}.")
-    words.append(f"Coresets were trained with {TRUTHS.get(str(artifact.facts.get('truth')), 'the labels at hand')}.")
+    labels = TRUTHS.get(str(artifact.facts.get("truth")), "the labels at hand")
+    tests = TESTED_ON.get(str(artifact.facts.get("test")), "images that were not trained on")
+    words.append(f"Coresets were trained with {labels} and tested on {artifact.facts['n_test']:,} images ({tests}).")
+    words += [view.caveat] if view.caveat else []
     return draw.section(
         "Evaluation",
         *map(draw.paragraph, _evaluated_before(project, pool)),
         draw.paragraph(view.sentence()),
-        *map(draw.paragraph, filter(None, [artifact.facts.get("search_words")])),
+        *map(draw.paragraph, filter(None, map(artifact.facts.get, WARNINGS))),
         f'<figure class="plot">{svg_plot(view, inline=True)}</figure>',
         draw.table(["method", *(f"{ratio:.0%} pruned#" for ratio in view.ratios)], rows, strong=strong),
         draw.paragraph(" ".join(words), faint=True),

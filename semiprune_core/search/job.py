@@ -16,7 +16,7 @@ from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.project.artifacts import Artifact, open_artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
-from semiprune_core.records import Evidence, IntArray
+from semiprune_core.records import BoolArray, Evidence, IntArray
 from semiprune_core.results import PseudoRun, made_from
 from semiprune_core.results.evidence import EvidenceRun, evidence_of
 from semiprune_core.results.score_source import ScoreSource, labels_behind, open_score_source, settings_of
@@ -25,7 +25,7 @@ from semiprune_core.scores import ScoreSettings
 from semiprune_core.search.curves import trial_table
 from semiprune_core.search.grid import Grid, best_epochs, grid_of
 from semiprune_core.selection.options import take_evidence
-from semiprune_core.training import check_pool
+from semiprune_core.training import check_pool, read_snapshot, snapshot_path
 from semiprune_core.trials import BOOK, Trial, TrialBook
 from semiprune_core.trials.apart import held_out_facts, ids_hash, keep_to_test, part_to_compare
 from semiprune_core.trials.kinds import TrialSettings, pinned_features, probe_on
@@ -45,11 +45,13 @@ def run(context: JobContext) -> dict[str, Any]:
     context.check_pin("scores", source.artifact)
     context.drop_older_streams()
     grid, book = grid_of(settings, source), TrialBook(context.folder / BOOK)
-    every = np.arange(len(pool))
-    compared_mask = part_to_compare(every, pool.ids, pool.duplicate_of, settings.validation, settings.split_seed)
-    chosen_from, compared_ids = np.flatnonzero(~compared_mask), pool.ids[compared_mask]
+    free = ~_final_mask(context, pool)
+    compared_mask = part_to_compare(
+        np.flatnonzero(free), pool.ids, pool.duplicate_of, settings.validation, settings.split_seed
+    )
+    chosen_from, compared_ids = np.flatnonzero(free & ~compared_mask), pool.ids[compared_mask]
     keep_to_test(context.folder, book, ids_hash(compared_ids))
-    bench = _workbench(context, settings, grid, source, pool, compared_mask, book)
+    bench = _workbench(context, settings, grid, source, pool, compared_mask, len(chosen_from), book)
     choice = Choice(project, source, pool, chosen_from)
     _run_all(bench, choice, grid.epoch_trials(), settings)
     n_epochs = best_epochs(trial_table(book), grid)
@@ -80,6 +82,15 @@ def run(context: JobContext) -> dict[str, Any]:
     return _result(open_artifact(draft.folder))
 
 
+def _final_mask(context: JobContext, pool: Pool) -> BoolArray:
+    """(N,) the images of the final test, which no search looks at."""
+    pinned = context.pins.get("labels")
+    if pinned is None:
+        return np.zeros(len(pool), dtype=bool)
+    snapshot = read_snapshot(snapshot_path(context.project, pinned), pinned)
+    return snapshot.final_mask(pool.ids, pool.duplicate_of)
+
+
 def _result(artifact: Artifact) -> dict[str, Any]:
     return {"artifact": artifact.id, "method": artifact.settings["method"], "best": artifact.facts["best"]}
 
@@ -90,7 +101,8 @@ def _workbench(
     grid: Grid,
     source: ScoreSource,
     pool: Pool,
-    compared_mask: np.ndarray,
+    compared_mask: BoolArray,
+    n_chosen_from: int,
     book: TrialBook,
 ) -> Workbench:
     training: TrialSettings
@@ -101,7 +113,6 @@ def _workbench(
         images, _ = probe_rows(features.features(), features.features()[:0], training.directions)
     labels, n_classes = labels_behind(context.project, source)
     trials = grid.trials()
-    n_left = int((~compared_mask).sum())
     return Workbench(
         images=images,
         labels=labels,
@@ -114,7 +125,7 @@ def _workbench(
         progress=context,
         device=str(choose_device(context.device)),
         n_trials=len(trials),
-        total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
+        total=sum(training.images_seen(n_chosen_from, trial.pruning_ratio) for trial in trials),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from semiprune_core import jobs
 from semiprune_core.dynamics import usual_training
 from semiprune_core.errors import InvalidSettingError
+from semiprune_core.labeling import open_store
 from semiprune_core.learning import machine
 from semiprune_core.methods import METHODS
 from semiprune_core.project.workspace import Project
@@ -17,7 +18,7 @@ from semiprune_core.results.features import latest_features
 from semiprune_core.results.score_source import ScoreSource, labels_behind, open_score_source, score_source_for
 from semiprune_core.results.search import FINETUNE, KIND, PROBE, SearchSettings
 from semiprune_core.search.grid import grid_of
-from semiprune_core.training import SCRATCH
+from semiprune_core.training import SCRATCH, keep_snapshot
 from semiprune_core.trials.kinds import FEATURES, PROBE_SECONDS, PROBED_PER_SECOND, usual_test
 
 PROBE_SEEDS = 5
@@ -125,6 +126,10 @@ def submit_search(
                 "Search at smaller ratios."
             )
     pins = {"scores": source.artifact.hash, "pool": pool.hash}
+    snapshot = open_store(project).snapshot()
+    if len(snapshot.final_ids):
+        keep_snapshot(project, snapshot)
+        pins["labels"] = snapshot.hash
     if settings.test == PROBE:
         pins[FEATURES] = latest_features(project).artifact.hash
     if isinstance(source, ScoreRun):

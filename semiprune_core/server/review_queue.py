@@ -74,7 +74,7 @@ def _cards(
     signals = cached_signals(project, run, others)
     if signal is not None and signal not in signals:
         raise MissingStepError(f"This project has no '{review.SIGNALS[signal]}' yet. Choose another order.")
-    left_out = review.human_labels(scored_pool, run, store) != UNLABELED
+    left_out = np.isin(np.arange(len(scored_pool)), review.settled(scored_pool, run, store))
     seen = np.array(
         [held.image_id for held in store.held() if held.round == REVIEW_ROUND and held.action], dtype=np.uint64
     )

@@ -41,6 +41,8 @@ def snapshot_bytes(snapshot: LabelsSnapshot) -> bytes:
     arrays: dict[str, Any] = {"ids": snapshot.ids, "labels": snapshot.labels, "uniform_mask": snapshot.uniform_mask}
     if snapshot.class_ids:
         arrays["class_ids"] = np.array(snapshot.class_ids, dtype=np.int64)
+    if len(snapshot.final_ids):
+        arrays["final_ids"] = snapshot.final_ids
     np.savez(data, class_names=names, **arrays)
     return data.getvalue()
 
@@ -51,7 +53,9 @@ def read_snapshot(path: Path, snapshot_hash: str) -> LabelsSnapshot:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             names = tuple(json.loads(arrays["class_names"].tobytes()))
             class_ids = tuple(arrays["class_ids"].tolist()) if "class_ids" in arrays else ()
-            snapshot = LabelsSnapshot(arrays["ids"], arrays["labels"], arrays["uniform_mask"], names, class_ids)
+            final_ids = arrays["final_ids"] if "final_ids" in arrays else np.empty(0, np.uint64)
+            learned = (arrays["ids"], arrays["labels"], arrays["uniform_mask"])
+            snapshot = LabelsSnapshot(*learned, names, class_ids, final_ids)
     except FileNotFoundError:
         raise WorkspaceError(
             f"The labels that this run was started on are missing: {path}. Start a new run.", code="LABELS_MISSING"

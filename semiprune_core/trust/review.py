@@ -160,8 +160,14 @@ def review_queue(
     use: Collection[str] | None = None,
 ) -> Doubt:
     """The images no person has labeled, most doubtful first."""
-    labeled = np.flatnonzero(human_labels(pool, run, store) != UNLABELED)
-    return doubt(signals(project, run, others), use=use, leave_out=labeled)
+    return doubt(signals(project, run, others), use=use, leave_out=settled(pool, run, store))
+
+
+def settled(pool: Pool, run: PseudoRun, store: LabelStore) -> IntArray:
+    """Positions of the images that no review asks for: labeled by a person, or kept for the final test."""
+    of_run = pool_of_run(pool, run)
+    final = store.snapshot().final_mask(of_run.ids, of_run.duplicate_of)
+    return np.flatnonzero(final | (human_labels(pool, run, store) != UNLABELED))
 
 
 @dataclass(frozen=True)

@@ -169,9 +169,11 @@ def test_a_newer_schema_is_refused_and_not_touched(tmp_path):
 def test_a_newer_schema_is_seen_by_a_store_that_was_open_before(tmp_path, monkeypatch):
     store = LabelStore(shared_sqlite(tmp_path / "labels.sqlite"), "p")
     assert shared_sqlite(tmp_path / "labels.sqlite") is store.database
-    monkeypatch.setitem(schema.STEPS, 2, lambda connection: None)  # it changes data alone, no table
+    newer = len(schema.STEPS) + 1
+    monkeypatch.setitem(schema.STEPS, newer, lambda connection: None)  # it changes data alone, no table
+
     LabelStore.sqlite(tmp_path / "labels.sqlite", "p")
-    monkeypatch.delitem(schema.STEPS, 2)
+    monkeypatch.delitem(schema.STEPS, newer)
     for _ in range(2):
         with pytest.raises(WorkspaceError, match="newer"):
             store.last_seq  # noqa: B018 - asks the database

@@ -12,7 +12,9 @@ from semiprune_core.project.workspace import Project
 from semiprune_core.results import PseudoRun, write_pseudo
 
 
-def label_share(project: Project, fraction: float = 0.1, seed: int = 0, annotator: str = "ada") -> None:
+def label_share(
+    project: Project, fraction: float = 0.1, seed: int = 0, annotator: str = "ada", final_test: float | None = None
+) -> None:
     """Draw a share of the pool uniformly and label it as its reference labels say."""
     store, pool = open_store(project), project.pool()
     if not len(store.classes):
@@ -23,6 +25,7 @@ def label_share(project: Project, fraction: float = 0.1, seed: int = 0, annotato
         duplicate_of=pool.duplicate_of,
         fraction=fraction,
         seed=seed,
+        final_test=final_test,
         annotator=annotator,
     )
     number = {one.name: one.class_id for one in store.classes.all()}
