@@ -31,7 +31,14 @@ from semiprune_core.evaluation.studies import (
     studied_methods,
     submit_study,
 )
-from semiprune_core.evaluation.study_view import StudyRun, full_by_share, partial_study, share_view, trend_sentence
+from semiprune_core.evaluation.study_view import (
+    StudyRun,
+    full_by_share,
+    job_full_is_upper,
+    partial_study,
+    share_view,
+    trend_sentence,
+)
 from semiprune_core.evaluation.view import percent
 from semiprune_core.jobs import Job
 from semiprune_core.learning.presets import SSL_PRESETS, SUPERVISED_PRESETS
@@ -223,7 +230,8 @@ def show_finished(project: Project, studied: Sequence[StudyRun]) -> None:
         st.markdown(f"**{literal(chosen)}** :gray[{run.axis.title.lower()}]")
         if before := studied_before(project, run.artifact):
             st.info(literal(before, 400), icon=":material/update:")
-        show(chosen, run.artifact.settings, run.trials(), run.stages(), key=f"shown_{chosen}")
+        asked, key = run.artifact.settings, f"shown_{chosen}"
+        show(chosen, asked, run.trials(), run.stages(), full_is_upper=run.full_is_upper, key=key)
         facts = run.artifact.facts
         st.caption(
             f"Trained with {facts['truth']} labels, tested on {facts['n_test']:,} images; the last epoch counts."
@@ -237,7 +245,7 @@ def title(run: StudyRun) -> str:
 
 def show_job(job: Job, *, key: str) -> None:
     trials, stages = partial_study(job)
-    show("study-partial", job.settings, trials, stages, key=key)
+    show("study-partial", job.settings, trials, stages, full_is_upper=job_full_is_upper(job), key=key)
 
 
 def show(
@@ -246,6 +254,7 @@ def show(
     trials: pd.DataFrame,
     stages: Sequence[Mapping[str, Any]],
     *,
+    full_is_upper: bool,
     key: str,
 ) -> None:
     """Accuracy against the share at one ratio, and how right the pseudo-labels were at each share."""
@@ -260,7 +269,8 @@ def show(
         ratio = st.segmented_control(
             "Pruning ratio", ratios, default=ratio, format_func=percent, required=True, key=f"{key}_pruning"
         )
-    view = share_view(axis, trials, float(ratio), methods=asked["methods"], shares=asked[axis.field])
+    shares, methods = asked[axis.field], asked["methods"]
+    view = share_view(axis, trials, float(ratio), methods=methods, shares=shares, full_is_upper=full_is_upper)
     name = evaluation_result.file_name(f"{whose}-r{100 * float(ratio):g}", view)
     if trend := trend_sentence(view):
         st.markdown(f"#### {literal(trend, 400)}")

@@ -245,7 +245,14 @@ def _study_answer(artifact: Artifact) -> tuple[dict[str, Any], str]:
     run, asked, facts = StudyRun(artifact), artifact.settings, artifact.facts
     axis, trials, lines, tables = run.axis, run.trials(), [], []
     for ratio in sorted(asked["ratios"], reverse=True):
-        view = share_view(axis, trials, ratio, methods=asked["methods"], shares=asked[axis.field])
+        view = share_view(
+            axis,
+            trials,
+            ratio,
+            methods=asked["methods"],
+            shares=asked[axis.field],
+            full_is_upper=run.full_is_upper,
+        )
         trend = trend_sentence(view)
         lines += [*_sentences(view), *filter(None, [trend]), "", text_table(view), ""]
         tables.append({"pruning_ratio": ratio, "trend": trend, **_table(view, axis.name.lower().replace(" ", "_"))})

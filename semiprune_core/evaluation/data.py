@@ -21,6 +21,7 @@ from semiprune_core.training import read_snapshot, reference_on, snapshot_path
 from semiprune_core.training.data import pool_classes
 from semiprune_core.trials import FULL, TESTED_BY
 from semiprune_core.trials.apart import part_to_test
+from semiprune_core.trials.kinds import for_full
 
 SPLIT, FINAL, HELD_OUT = "split", "final", "held out"
 """What is tested on: test images that came with the pool, labels kept for it when they were drawn, or images of the
@@ -209,5 +210,6 @@ def data_facts(settings: EvaluationSettings, data: EvaluationData, n_pool: int) 
         "n_pool": n_pool,
         "n_chosen_from": len(data.chosen_from),
         "n_test": data.n_test,
+        "full_epochs": for_full(settings.supervised(), settings.ratios, len(data.chosen_from)).epochs,
         "methods": {name: "Full data" if name == FULL else METHODS.title(name) for name in settings.methods},
     }

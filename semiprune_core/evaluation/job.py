@@ -50,7 +50,7 @@ from semiprune_core.selection.options import take_evidence
 from semiprune_core.training import check_pool
 from semiprune_core.trials import BOOK, FINETUNE, FULL, PROBE, Trial, TrialBook
 from semiprune_core.trials.apart import held_out_facts, keep_to_test
-from semiprune_core.trials.kinds import TrialSettings, pinned_features, probe_on
+from semiprune_core.trials.kinds import TrialSettings, for_full, pinned_features, probe_on
 from semiprune_core.trials.probe import probe_rows
 from semiprune_core.trials.run import Workbench, by_mark
 
@@ -130,6 +130,7 @@ def _workbench(
     held = np.flatnonzero(data.held_mask & (data.held_labels >= 0))
     images, test_images, test_labels, training = _seen(context, settings, data, pool, held)
     n_left, device = len(data.chosen_from), str(choose_device(context.device))
+    full = for_full(training, settings.ratios, n_left)
     tested = context.project.test_set().hash if data.test == SPLIT else digest(held)
     installed = versions()
     makers = [installed[name] for name in ("semiprune", STREAMS, "torch") if name in installed]
@@ -151,7 +152,10 @@ def _workbench(
         device=device,
         n_trials=len(trials),
         earlier=by_mark(result for job in _others(context) for _, result in TrialBook(job.work_folder / BOOK)),
-        total=sum(training.images_seen(n_left, trial.pruning_ratio) for trial in trials),
+        full=full,
+        total=sum(
+            (full if trial.method == FULL else training).images_seen(n_left, trial.pruning_ratio) for trial in trials
+        ),
     )
 
 

@@ -39,7 +39,7 @@ from semiprune_core.project.workspace import Project
 from semiprune_core.records import coreset_size
 from semiprune_core.results import ScoreRun, made_from
 from semiprune_core.trials import FINETUNE, FULL, PROBE, SCRATCH, TESTS
-from semiprune_core.trials.kinds import PROBE_SECONDS, PROBED_PER_SECOND
+from semiprune_core.trials.kinds import PROBE_SECONDS, PROBED_PER_SECOND, for_full
 
 TRUTHS = {
     "reference": "the reference labels that came with the images",
@@ -152,8 +152,9 @@ def expected_minutes(project: Project, settings: EvaluationSettings, n_images: i
     if pace is None:
         return None
     training = settings.supervised()
-    seen = sum(training.images_seen(n_images, ratio) for _, ratio, _ in planned(settings))
-    return pace * seen / 60
+    full = for_full(training, settings.ratios, n_images)
+    trainings = [(full if method == FULL else training, ratio) for method, ratio, _ in planned(settings)]
+    return pace * sum(own.images_seen(n_images, ratio) for own, ratio in trainings) / 60
 
 
 def seconds_per_image(project: Project, preset: str, test: str = SCRATCH) -> float | None:
@@ -162,7 +163,7 @@ def seconds_per_image(project: Project, preset: str, test: str = SCRATCH) -> flo
     for evaluation in finished(project):
         if evaluation.test == test and evaluation.preset == preset and preset in SUPERVISED_PRESETS:
             trials = evaluation.trials()
-            trained = trials[(trials["minutes"] > 0) & (trials["n_train"] > 0)]
+            trained = trials[(trials["minutes"] > 0) & (trials["n_train"] > 0) & (trials["method"] != FULL)]
             schedule = evaluation.training
             lengths = np.array([schedule.for_coreset(ratio).epochs for ratio in trained["pruning_ratio"]])
             paces += (60 * trained["minutes"] / (trained["n_train"] * lengths)).tolist()
@@ -230,13 +231,28 @@ class Evaluation:
         return base.replace(**({"epochs": self.epochs} if self.epochs else {}))
 
     @property
+    def full_epochs(self) -> int:
+        """How long the whole pool was trained on; in older evaluations as the preset says."""
+        return int(self.facts.get("full_epochs") or self.training.epochs)
+
+    @property
+    def full_is_upper(self) -> bool:
+        """Whether the whole pool was trained on for as long as any coreset, so that accuracies are shares of it."""
+        if self.test == PROBE or "full_epochs" in self.facts:
+            return True
+        if self.preset not in SUPERVISED_PRESETS:
+            return False
+        n_images = int(self.facts.get("n_chosen_from", 1))
+        return for_full(self.training, self.ratios, n_images).epochs <= self.training.epochs
+
+    @property
     def schedule(self) -> str:
         """How long its trainings were, in words; empty for a preset that this version does not know."""
         if self.preset not in SUPERVISED_PRESETS or self.test == PROBE:
             return ""
         training = self.training
         coresets = f"{training.epochs_at(self.ratios)} epochs for the coresets" if self.ratios else ""
-        full = f"{training.epochs:,} for the full data" if FULL in self.methods else ""
+        full = f"{self.full_epochs:,} for the full data" if FULL in self.methods else ""
         return ", ".join(part for part in (coresets, full) if part)
 
     @property
@@ -311,6 +327,7 @@ class Evaluation:
             ratios=self.ratios,
             tested_by=self.tested_by,
             caveat=self.caveat,
+            full_is_upper=self.full_is_upper,
         )
 
 

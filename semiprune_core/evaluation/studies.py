@@ -33,6 +33,7 @@ from semiprune_core.records import UNLABELED, IntArray
 from semiprune_core.settings import Settings
 from semiprune_core.streams import Purpose
 from semiprune_core.trials import FULL
+from semiprune_core.trials.kinds import for_full
 
 ARTIFACT = "study"
 BUDGETS = (0.01, 0.02, 0.05, 0.10, 0.20)
@@ -285,7 +286,8 @@ def cost_of(settings: StudySettings, n_images: int, methods: Sequence[str]) -> C
     ssl, training = settings.semi_supervised(), settings.supervised()
     is_scored = any(method not in CHANCE for method in methods)
     once = sum(training.images_seen(n_images, ratio) for ratio in settings.ratios)
-    trained = sum(n_images * training.epochs if method == FULL else once for method in methods)
+    full = for_full(training, settings.ratios, n_images).images_seen(n_images, 0.0)
+    trained = sum(full if method == FULL else once for method in methods)
     return Cost(
         ssl=ssl.n_steps
         * ssl.batch_size

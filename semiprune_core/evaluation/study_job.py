@@ -57,6 +57,7 @@ from semiprune_core.streams import Purpose
 from semiprune_core.training import check_pool
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
 from semiprune_core.trials.apart import held_out_facts, ids_hash, keep_to_test
+from semiprune_core.trials.kinds import for_full
 from semiprune_core.trials.run import Workbench
 
 PSEUDO, CLOCK = "pseudo.npz", "ssl_seconds.json"
@@ -170,6 +171,7 @@ class Study:
                 class_names=list(self.data.class_names),
                 truth=self.data.truth,
                 test=self.data.test,
+                full_epochs=for_full(self.settings.supervised(), self.settings.ratios, len(self.pool)).epochs,
                 n_pool=len(self.pool),
                 n_test=self.data.n_test,
                 n_trials=len(table),
@@ -301,6 +303,7 @@ class PartRun:
             test_labels=self.study.test_labels,
             n_classes=self.study.n_classes,
             training=self.settings.supervised(),
+            full=for_full(self.settings.supervised(), self.settings.ratios, len(self.images)),
             book=self._book(),
             progress=Counted(self.context, n_before, n_trials),
             device=self.study.device,

@@ -23,6 +23,7 @@ from semiprune_core.evaluation.view import (
 )
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.trials import BOOK, FULL, TrialBook
+from semiprune_core.trials.apart import TESTED
 
 STAGE = "stage.json"
 """What the folder of a share notes when its pseudo-labels are there."""
@@ -41,6 +42,11 @@ class StudyRun:
     def trials(self) -> pd.DataFrame:
         return pd.read_parquet(self.artifact.path("trials.parquet"))
 
+    @property
+    def full_is_upper(self) -> bool:
+        """Whether the full data was trained on for as long as any coreset; in older studies it was not."""
+        return "full_epochs" in self.artifact.facts
+
     def stages(self) -> list[Mapping[str, Any]]:
         return list(self.artifact.facts[self.axis.field])
 
@@ -54,6 +60,11 @@ def partial_study(job: jobs.Job) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """The trials and the stages that a study has done so far."""
     axis = AXES[job.kind]
     return read_study(job.work_folder, axis, tuple(job.settings[axis.field]))
+
+
+def job_full_is_upper(job: jobs.Job) -> bool:
+    """Whether a study under way trains the full data as long as any coreset, as all do since they note their test."""
+    return (job.work_folder / TESTED).is_file()
 
 
 def read_study(folder: Path, axis: Axis, shares: Sequence[float]) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
@@ -76,6 +87,7 @@ def share_view(
     *,
     methods: Sequence[str] = (),
     shares: Sequence[float] = (),
+    full_is_upper: bool = True,
 ) -> EvaluationView:
     """The trials at one ratio, seen by share: the columns of the view are shares.
 
@@ -97,6 +109,7 @@ def share_view(
         axis=axis.name,
         place=f"{axis.place}, at {percent(pruning_ratio)} pruning,",
         usual=axis.usual,
+        full_is_upper=full_is_upper,
     )
 
 

@@ -328,11 +328,13 @@ def view_of(
     usual: float = USUAL_RATIO,
     tested_by: str = "",
     caveat: str = "",
+    full_is_upper: bool = True,
 ) -> EvaluationView:
     """Look at the trials of one evaluation, whatever part of them is there.
 
     ``methods`` and ``ratios`` that were asked for keep their place (and the methods their colour) before they are run.
     A trial without an accuracy (it could not be trained) leaves its note; one that stands twice counts as it was last.
+    Where the full data was trained on for less than some coreset (not ``full_is_upper``), nothing is a share of it.
     """
     missing = [name for name in COLUMNS if name not in trials.columns]
     if missing:
@@ -360,7 +362,8 @@ def view_of(
         for (method, ratio), group in measured.groupby(["method", "pruning_ratio"], sort=False)
     }
     full = next((cell for (method, _), cell in by_cell.items() if method == FULL), None)
-    cells = {key: _compared(cell, by_cell, full) for key, cell in by_cell.items() if key[0] != FULL}
+    upper = full if full_is_upper else None
+    cells = {key: _compared(cell, by_cell, upper) for key, cell in by_cell.items() if key[0] != FULL}
     order = [method for method in dict.fromkeys([*methods, *map(str, table["method"])]) if method != FULL]
     order.sort(key=lambda method: method != RANDOM)
     met = table.loc[table["method"] != FULL, "pruning_ratio"]

@@ -5,7 +5,8 @@ A probe fits a linear head to features in a fraction of a second. The other two 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from semiprune_core.checks import check_choice, check_range
@@ -62,6 +63,24 @@ class ProbeSettings(Settings):
 
 
 TrialSettings = SupervisedSettings | ProbeSettings
+
+
+def for_full(training: TrialSettings, pruning_ratios: Iterable[float], n_images: int) -> TrialSettings:
+    """How a pool of ``n_images`` is trained on as a whole beside coresets at these ratios: never for fewer epochs or
+    fewer steps than any of them, so that it is the line from above. A probe is exact and cannot be trained longer.
+
+    >>> for_full(SupervisedSettings(epochs=30, stretch=3), (0.5, 0.9), 1000).epochs
+    90
+    """
+    if isinstance(training, ProbeSettings):
+        return training
+    epochs, n_steps = training.epochs, 0
+    for ratio in pruning_ratios:
+        coreset = training.for_coreset(ratio)
+        epochs = max(epochs, coreset.epochs)
+        n_steps = max(n_steps, coreset.epochs * math.ceil(coreset_size(n_images, ratio) / coreset.batch_size))
+    per_epoch = max(1, math.ceil(n_images / training.batch_size))
+    return training.replace(epochs=max(epochs, math.ceil(n_steps / per_epoch)))
 
 
 def check_test(test: str) -> None:

@@ -19,7 +19,7 @@ from semiprune_core.learning.trainer import digest
 from semiprune_core.progress import PartProgress, Progress, Stopped
 from semiprune_core.records import IntArray
 from semiprune_core.streams import Purpose
-from semiprune_core.trials.book import Trial, TrialBook
+from semiprune_core.trials.book import FULL, Trial, TrialBook
 from semiprune_core.trials.kinds import ProbeSettings, TrialSettings
 from semiprune_core.trials.probe import fit_probe
 
@@ -104,6 +104,7 @@ class Workbench:
     """What all trials of a job share: the images (N, ...) with their labels, the test, the training, the book.
 
     For probes the images are rows of features (N, d). Fine-tuned nets begin with what ``pretrained`` opens for each.
+    ``full`` is how the whole pool is trained on, where that is not as ``training`` says (``kinds.for_full``).
 
     ``total`` is the number of images that all planned trials train on, every epoch counted: the job's progress is
     measured in these, as a trial on a tenth of the pool takes a tenth of the time. ``earlier`` are results of the same
@@ -124,6 +125,7 @@ class Workbench:
     done: int = 0
     earlier: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     pretrained: Callable[[], Pretrained] | None = None
+    full: TrialSettings | None = None
     _weights: dict[str, str] = field(default_factory=dict)
     _finished: set[str] = field(default_factory=set)
     _marks: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -140,7 +142,7 @@ class Workbench:
         """
         facts = {"trials_done": len(self._finished), "trials_total": self.n_trials, "trial": words, "unit": "images"}
         self.progress.report(min(self.done, self.total), self.total, **facts)
-        training = self.training.for_coreset(trial.pruning_ratio)
+        training = self._training(trial)
         if trial not in self.book:
             idx = np.sort(choose(trial))  # the set decides, not the order of choice
             self.book.add(trial, self._result(trial, idx, training, note, facts))
@@ -151,6 +153,11 @@ class Workbench:
         facts["trials_done"] = len(self._finished)
         self.progress.report(min(self.done, self.total), self.total, **facts)
         return result
+
+    def _training(self, trial: Trial) -> TrialSettings:
+        if trial.method == FULL and self.full is not None:
+            return self.full
+        return self.training.for_coreset(trial.pruning_ratio)
 
     def _result(
         self, trial: Trial, idx: IntArray, training: TrialSettings, note: str, facts: Mapping[str, Any]

@@ -25,7 +25,7 @@ from semiprune_core.evaluation import (
 from semiprune_core.evaluation import job as evaluate_job
 from semiprune_core.evaluation.files import table_caption, trials_csv
 from semiprune_core.evaluation.plot import svg_plot
-from semiprune_core.evaluation.runs import delete_result, finished
+from semiprune_core.evaluation.runs import Evaluation, delete_result, finished
 from semiprune_core.evaluation.view import summary
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
@@ -70,7 +70,7 @@ def quick(monkeypatch):
 
     def train(images, labels, tests, truth, *, n_classes, settings, seed, progress, device):
         given = {"images": images, "labels": labels, "tests": tests, "truth": truth}
-        seen.append({**given, "seed": seed, "batch": settings.batch_size})
+        seen.append({**given, "seed": seed, "batch": settings.batch_size, "epochs": settings.epochs})
         progress.report(1, 2, loss=1.0)
         if progress.should_stop():
             raise Stopped
@@ -524,7 +524,7 @@ def test_a_real_evaluation_learns_something(project):
 def test_an_evaluation_says_how_long_it_trained_and_what_came_before(project, quick):
     done(evaluate(project, epochs=None))
     (one,) = finished(project)
-    assert one.schedule == "60 to 90 epochs for the coresets, 30 for the full data"
+    assert one.schedule == "60 to 90 epochs for the coresets, 90 for the full data"
     assert dataclasses.replace(one, asked={**one.asked, "preset": "gone"}).schedule == ""
     before = one.minutes_before(project)
     assert (
@@ -606,3 +606,18 @@ def test_an_evaluation_with_other_test_images_is_not_continued(workspace, tmp_pa
     (job.work_folder / "tested.json").unlink()  # as it was before it was noted
     with pytest.raises(ConflictError, match="Start a new one"):
         evaluate_job.run(JobContext(job))
+
+
+@pytest.mark.parametrize("test", ["scratch", "finetune"])
+def test_the_full_data_is_trained_on_as_long_as_the_longest_coreset(project, quick, monkeypatch, test):
+    if test == "finetune":
+        monkeypatch.setattr(evaluate_job, "finetuned_start", lambda project, pool: None)
+    run = done(evaluate(project, test=test, seeds=(0, 1)))
+    by_size = {len(given["images"]): given["epochs"] for given in quick}
+    assert by_size == {12: 9, 30: 6, 60: 9} and run.artifact.facts["full_epochs"] == 9
+    (evaluation,) = finished(project)
+    assert evaluation.full_is_upper and "of full accuracy" in evaluation.view().sentence()
+    before = {name: value for name, value in run.artifact.facts.items() if name != "full_epochs"}
+    monkeypatch.setattr(Evaluation, "facts", before)  # as earlier versions kept it
+    assert not evaluation.full_is_upper and "of full accuracy" not in evaluation.view().sentence()
+    assert evaluation.view().full is not None and evaluation.schedule.endswith("3 for the full data")

@@ -97,7 +97,7 @@ def test_a_stopped_study_goes_on_to_the_same_table(workspace, tmp_path, monkeypa
     whole = submit_study(project, settings, device="cpu", immediate=True)
     assert whole.status().state == jobs.DONE, whole.status().message
     wanted = StudyRun(project.latest("study")).trials()
-    asked, every = [0], 9
+    asked, every = [0], 17
     monkeypatch.setattr(
         jobs.JobContext, "should_stop", lambda self: asked.append(asked.pop() + 1) or asked[0] % every == 0
     )

@@ -387,7 +387,7 @@ def test_a_finished_label_budget_study_is_told_by_budget(project):
             {"budget": budget, "n_labels": round(60 * budget), "pseudo_accuracy": 0.7, "ssl_minutes": 1.0}
             for budget in (0.05, 0.1)
         ]
-        draft.facts.update(budgets=stages, truth="reference", n_test=12)
+        draft.facts.update(full_epochs=90, budgets=stages, truth="reference", n_test=12)
     app = opened(project)
     assert "With 10% of the pool labeled, at 90% pruning, Semi-AUM+Cutoff keeps 67% of full accuracy, 10.0" in words(
         app

@@ -61,6 +61,7 @@ def fake_evaluation(project, trials=None, *, titles=None, truth="reference", tes
             test=test,
             n_pool=len(pool),
             n_test=1000,
+            full_epochs=90,
             methods={name: (titles or TITLES).get(name, name) for name in methods},
             evidence_minutes={},
             stopped=False,

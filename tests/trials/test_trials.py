@@ -5,7 +5,10 @@ import json
 import pytest
 
 from semiprune_core.errors import InvalidSettingError, WorkspaceError
-from semiprune_core.trials import Trial, TrialBook
+from semiprune_core.learning.presets import SUPERVISED_PRESETS, supervised_preset
+from semiprune_core.records import coreset_size
+from semiprune_core.trials import ProbeSettings, Trial, TrialBook
+from semiprune_core.trials.kinds import for_full
 
 ONE = Trial(method="random", pruning_ratio=0.5, seed=0)
 TWO = Trial(method="semi_aum_cutoff", pruning_ratio=0.5, seed=0, knobs={"cutoff": 0.1})
@@ -53,3 +56,25 @@ def test_a_last_line_of_rubbish_is_torn_too_but_one_in_the_middle_is_damage(tmp_
     book.path.write_bytes(b"\0\0\n" + whole)
     with pytest.raises(WorkspaceError, match="line 1"):
         TrialBook(book.path)
+
+
+@pytest.mark.parametrize("name", list(SUPERVISED_PRESETS))
+@pytest.mark.parametrize("n_images", [97, 6000])
+def test_the_full_data_is_never_trained_on_for_less_than_a_coreset(name, n_images):
+    ratios = (0.3, 0.5, 0.7, 0.8, 0.9)
+    training = supervised_preset(name)
+    full = for_full(training, ratios, n_images)
+    for ratio in ratios:
+        coreset = training.for_coreset(ratio)
+        assert full.epochs >= coreset.epochs
+        assert steps(full, n_images) >= steps(coreset, coreset_size(n_images, ratio))
+    assert full == training.replace(epochs=full.epochs) and for_full(training, (), n_images) == training
+
+
+def steps(training, n_images):
+    return training.epochs * -(-n_images // training.batch_size)
+
+
+def test_a_probe_is_exact_and_not_trained_longer():
+    probe = ProbeSettings(encoder="e", features="f")
+    assert for_full(probe, (0.9,), 1000) is probe
