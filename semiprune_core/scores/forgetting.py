@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
+from semiprune_core.checks import check_choice
+from semiprune_core.knobs import Knob
 from semiprune_core.records import FloatArray, Trajectory
 from semiprune_core.scores.base import HARDER, SCORES, AumEpochs, scored_epochs
+
+HARDEST, EASIEST = "hardest", "easiest"
+NeverLearned = Annotated[
+    str,
+    Knob(
+        "Images that were never right: the hardest, as the definition has it, or the easiest, as in code that only "
+        "counts events.",
+        title="Never learned",
+        choices=(HARDEST, EASIEST),
+    ),
+]
 
 
 @SCORES.register(
@@ -16,16 +31,22 @@ from semiprune_core.scores.base import HARDER, SCORES, AumEpochs, scored_epochs
     paper="arXiv:1812.05159",
     needs=("correct",),
 )
-def forgetting(trajectory: Trajectory, *, n_epochs: AumEpochs = None) -> FloatArray:
+def forgetting(
+    trajectory: Trajectory, *, n_epochs: AumEpochs = None, never_learned: NeverLearned = HARDEST
+) -> FloatArray:
     """(N,) number of steps correct -> wrong within the first T epochs; T for an image that was never correct.
 
-    T epochs hold at most T // 2 such steps, so T is more than any learned image can reach, and finite.
+    T epochs hold at most T // 2 such steps, so T is more than any learned image can reach, and finite. With
+    ``never_learned`` "easiest" such an image has 0 events, as in the paper's published code.
 
     >>> correct = np.array([[1, 0, 1], [0, 0, 1], [1, 0, 1]], dtype=bool)
     >>> ones = np.ones((3, 3))
     >>> forgetting(Trajectory(ones, ones, correct, ones)).tolist()
     [1.0, 3.0, 0.0]
+    >>> forgetting(Trajectory(ones, ones, correct, ones), never_learned="easiest").tolist()
+    [1.0, 0.0, 0.0]
     """
+    check_choice("never_learned", never_learned, (HARDEST, EASIEST))
     n_epochs = scored_epochs(trajectory, n_epochs)
     events = np.zeros(trajectory.n_images, dtype=np.int32)
     before = np.asarray(trajectory.correct[0], dtype=bool)
@@ -35,4 +56,5 @@ def forgetting(trajectory: Trajectory, *, n_epochs: AumEpochs = None) -> FloatAr
         events += before > now
         learned |= now
         before = now
-    return np.where(learned, events, n_epochs).astype(np.float64)
+    never = n_epochs if never_learned == HARDEST else 0
+    return np.where(learned, events, never).astype(np.float64)

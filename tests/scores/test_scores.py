@@ -293,6 +293,17 @@ def test_never_learned_is_harder_than_forgotten_as_often_as_possible():
     assert never > most == 50
 
 
+@pytest.mark.parametrize("right, count", [("0000", 0), ("1010", 2), ("0001", 0)])
+def test_forgetting_by_events_alone_calls_the_never_learned_easy(right, count):
+    correct = np.array([[int(char)] for char in right])
+    trajectory = trajectory_of(np.ones(correct.shape), correct=correct)
+    assert forgetting(trajectory, never_learned="easiest").tolist() == [count]
+    settings = ScoreSettings(forgetting_never_learned="easiest")
+    assert compute_scores(trajectory, settings=settings, names=["forgetting"])["forgetting"].tolist() == [count]
+    with pytest.raises(InvalidSettingError, match="never_learned"):
+        ScoreSettings(forgetting_never_learned="unknown")
+
+
 def test_el2n_looks_at_the_first_ten_epochs_only():
     error = np.concatenate([np.full((10, 1), 0.25), np.full((10, 1), 9.0)])
     assert el2n(trajectory_of(error, el2n=error)).tolist() == [0.25]
