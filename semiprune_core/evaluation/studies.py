@@ -283,7 +283,7 @@ class Cost:
 
 def cost_of(settings: StudySettings, n_images: int, methods: Sequence[str]) -> Cost:
     """The cost of ``methods`` on ``n_images``."""
-    ssl, training = settings.semi_supervised(), settings.supervised()
+    ssl, training = settings.semi_supervised().on_pool(n_images), settings.supervised()
     is_scored = any(method not in CHANCE for method in methods)
     once = sum(training.images_seen(n_images, ratio) for ratio in settings.ratios)
     full = for_full(training, settings.ratios, n_images).images_seen(n_images, 0.0)

@@ -1,7 +1,8 @@
 """Augmentation of whole batches on the training device, with a different draw for every image.
 
 Images are (B, C, H, W) with values 0..255. *Weak* is a shifted crop of the reflected image and a flip; *strong* is
-weak, then RandAugment (``n_ops`` of 14 operations), then cutout. The arithmetic follows Pillow's, operation by
+weak, then RandAugment (``n_ops`` of 14 operations), then cutout. For ImageNet-style data a random part of the image,
+enlarged, may take the place of the shifted crop. The arithmetic follows Pillow's, operation by
 operation, so that a published recipe means the same here. Ranges as in FixMatch (arXiv:2001.07685) and the USB code.
 
 A draw is made apart from its use and for the whole (global) batch: any part of a batch, on any device, is augmented as
@@ -36,17 +37,24 @@ OPERATIONS = (
 )
 AFFINE = OPERATIONS.index("rotate")
 """From here on the operations are affine maps and share one pass."""
+AREA, ASPECT, TRIES = (0.08, 1.0), 4 / 3, 10
+"""Of a random part of the image: shares of its area, how far its sides are apart at most, draws until one fits."""
 
 
 @dataclass(frozen=True)
 class WeakDraw:
-    """``shift`` (B, 2) rows and columns in pixels, ``flip`` (B,)."""
+    """``shift`` (B, 2) rows and columns in pixels, ``flip`` (B,).
+
+    ``box`` (B, 4) top, left, height and width as shares of the image: the part that is enlarged to the whole, instead
+    of a shift.
+    """
 
     shift: Tensor
     flip: Tensor
+    box: Tensor | None = None
 
     def part(self, rows: slice) -> WeakDraw:
-        return WeakDraw(self.shift[rows], self.flip[rows])
+        return WeakDraw(self.shift[rows], self.flip[rows], None if self.box is None else self.box[rows])
 
 
 @dataclass(frozen=True)
@@ -62,23 +70,52 @@ class StrongDraw:
         return StrongDraw(self.weak.part(rows), self.ops[rows], self.level[rows], self.cut[rows])
 
 
-def draw_weak(n: int, *, pad: int, flip: bool, generator: torch.Generator) -> WeakDraw:
-    """Draws for ``n`` images: shifts of at most ``pad`` pixels, and flips of half of them where ``flip`` is on."""
+def draw_weak(n: int, *, pad: int, flip: bool, generator: torch.Generator, resized: bool = False) -> WeakDraw:
+    """Draws for ``n`` images: shifts of at most ``pad`` pixels, and flips of half of them where ``flip`` is on.
+
+    ``resized``: random parts of the image instead of shifts.
+    """
     shift = torch.randint(-pad, pad + 1, (n, 2), generator=generator)
     coin = torch.rand(n, generator=generator) < 0.5
-    return WeakDraw(shift, coin if flip else torch.zeros_like(coin))
+    return WeakDraw(shift, coin if flip else torch.zeros_like(coin), draw_boxes(n, generator) if resized else None)
 
 
-def draw_strong(n: int, *, pad: int, flip: bool, n_ops: int, strength: float, generator: torch.Generator) -> StrongDraw:
+def draw_boxes(n: int, generator: torch.Generator) -> Tensor:
+    """(n, 4) parts of a square image of ``AREA`` of its area and sides up to ``ASPECT`` apart (Szegedy et al. 2015).
+
+    Of ``TRIES`` draws the first that fits counts, else the whole image.
+    """
+    area = torch.empty(n, TRIES).uniform_(*AREA, generator=generator)
+    aspect = torch.empty(n, TRIES).uniform_(-math.log(ASPECT), math.log(ASPECT), generator=generator).exp()
+    sides = torch.stack([(area / aspect).sqrt(), (area * aspect).sqrt()], dim=-1)  # (n, TRIES, 2) height and width
+    fits = (sides <= 1).all(-1)
+    chosen = sides[torch.arange(n), fits.int().argmax(1)]
+    chosen = torch.where(fits.any(1)[:, None], chosen, torch.ones_like(chosen))
+    corner = torch.rand(n, 2, generator=generator) * (1 - chosen)
+    return torch.cat([corner, chosen], dim=1)
+
+
+def draw_strong(
+    n: int,
+    *,
+    pad: int,
+    flip: bool,
+    n_ops: int,
+    strength: float,
+    generator: torch.Generator,
+    resized: bool = False,
+) -> StrongDraw:
     """Draws for ``n`` images; levels are uniform up to ``strength`` (1 = the full published range)."""
-    weak = draw_weak(n, pad=pad, flip=flip, generator=generator)
+    weak = draw_weak(n, pad=pad, flip=flip, generator=generator, resized=resized)
     ops = torch.randint(0, len(OPERATIONS), (n, n_ops), generator=generator)
     level = (2 * torch.rand(n, n_ops, generator=generator) - 1) * strength
     return StrongDraw(weak, ops, level, torch.rand(n, 3, generator=generator))
 
 
 def weak(images: Tensor, draw: WeakDraw) -> Tensor:
-    """Shift each image over its own reflection and flip it. (B, C, H, W) of any type, same type out."""
+    """Shift each image over its own reflection, or enlarge its box, and flip it. (B, C, H, W) of any type, same out."""
+    if draw.box is not None:
+        return _enlarged(images, draw.box.to(images.device), draw.flip.to(images.device))
     height, width = images.shape[2:]
     device = images.device
     shift = draw.shift.to(device)
@@ -88,6 +125,19 @@ def weak(images: Tensor, draw: WeakDraw) -> Tensor:
     columns = _reflect(columns + shift[:, 1:], width)
     picture = torch.arange(len(images), device=device)[:, None, None]
     return images.permute(0, 2, 3, 1)[picture, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+def _enlarged(images: Tensor, box: Tensor, flip: Tensor) -> Tensor:
+    """The boxes of the images at full size, between the pixels (bilinear)."""
+    height, width = images.shape[2:]
+    sign = torch.where(flip, -1.0, 1.0)
+    zero = torch.zeros_like(sign)
+    top, left, tall, wide = box.unbind(1)
+    across = torch.stack([wide * sign, zero, 2 * left + wide - 1], dim=1)
+    down = torch.stack([zero, tall, 2 * top + tall - 1], dim=1)
+    grid = F.affine_grid(torch.stack([across, down], dim=1), [len(images), 1, height, width], align_corners=False)
+    seen = F.grid_sample(images.float(), grid, padding_mode="reflection", align_corners=False)
+    return seen if images.is_floating_point() else seen.round().clamp(0, 255).to(images.dtype)
 
 
 def _reflect(index: Tensor, size: int) -> Tensor:

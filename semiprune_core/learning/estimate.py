@@ -51,6 +51,7 @@ def estimate_ssl(
 
     A ``progress`` is told of every step and may ask for a stop, which raises :class:`Stopped`.
     """
+    settings = settings.on_pool(len(images))
     n_rounds = settings.cross_fit if settings.cross_fit > 1 else 2 if settings.refit else 1
     human = np.flatnonzero(np.asarray(labels) >= 0)
     run = ssl_run.SSLRun(

@@ -1,7 +1,7 @@
 """Settings and presets of the two kinds of training. Nothing here loads torch.
 
-An SSL *epoch* is ``steps_per_epoch`` optimizer steps (the USB code's convention, 1,024 in the paper's presets), not a
-pass over the pool; a supervised epoch is exactly one pass over the images.
+An SSL *epoch* is ``steps_per_epoch`` optimizer steps (the USB code's convention, 1,024 in the paper's presets), or one
+pass over the pool where that is 0 (docs/paper.md); a supervised epoch is exactly one pass over the images.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from semiprune_core.records import coreset_size
 from semiprune_core.settings import Settings
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+CROPS = ("shift", "resized")
+LATER = {"halve": True, "crop": "shift", "lr_end": 0.0}
+"""Settings that came later, and what was done before: left out where they are so, as results are found by a hash."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,8 @@ class TrainingSettings(Settings):
     """Left-right flips; turn off for digits, signs and other images where left and right matter."""
     shift: float = 0.125
     """Largest shift of the random crop, as a fraction of the side."""
+    crop: str = "shift"
+    """shift: a shifted crop; resized: a random part of the image, enlarged, as for ImageNet (here for strong views)."""
     precision: str = "auto"
     """auto: fp16 or bf16 where the device is faster with it, else fp32."""
     checkpoint_every: int = 200
@@ -50,8 +55,13 @@ class TrainingSettings(Settings):
         check_range("weight_decay", self.weight_decay, low=0)
         check_range("clip_norm", self.clip_norm, low=0)
         check_range("shift", self.shift, low=0, high=0.5)
+        check_choice("crop", self.crop, CROPS)
         check_choice("precision", self.precision, PRECISIONS)
         check_range("checkpoint_every", self.checkpoint_every, low=1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Without what came later and is as it was before."""
+        return {name: value for name, value in super().to_json().items() if LATER.get(name, ...) != value}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +72,7 @@ class SSLSettings(TrainingSettings):
     options: dict[str, Any] = field(default_factory=dict)
     """The algorithm's own settings, such as ``{"threshold": 0.95}``."""
     steps_per_epoch: int = 1024
+    """Optimizer steps between two measurements; 0: as many as one pass over the unlabeled images takes."""
     unlabeled_ratio: int = 7
     """Unlabeled images per labeled image in a batch (mu)."""
     ema_decay: float = 0.999
@@ -86,7 +97,7 @@ class SSLSettings(TrainingSettings):
         super().check()
         check_choice("algorithm", self.algorithm, tuple(ALGORITHMS))
         self.make_algorithm()
-        check_range("steps_per_epoch", self.steps_per_epoch, low=1)
+        check_range("steps_per_epoch", self.steps_per_epoch, low=0)
         check_range("unlabeled_ratio", self.unlabeled_ratio, low=1)
         check_range("ema_decay", self.ema_decay, low=0, high=1, high_open=True)
         check_range("warm_up", self.warm_up, low=0, high=1, high_open=True)
@@ -100,8 +111,18 @@ class SSLSettings(TrainingSettings):
     def make_algorithm(self) -> Algorithm:
         return ALGORITHMS[self.algorithm].from_json(self.options)
 
+    def on_pool(self, n_images: int) -> SSLSettings:
+        """The settings with the length that an epoch has on a pool of ``n_images``.
+
+        >>> SSLSettings(batch_size=64, unlabeled_ratio=7, steps_per_epoch=0).on_pool(50_000).steps_per_epoch
+        112
+        """
+        one_pass = -(-n_images // (self.batch_size * self.unlabeled_ratio))
+        return self if self.steps_per_epoch else self.replace(steps_per_epoch=max(1, one_pass))
+
     @property
     def n_steps(self) -> int:
+        """The length of the run, of settings :meth:`on_pool`."""
         return self.epochs * self.steps_per_epoch
 
 
@@ -112,6 +133,8 @@ class SupervisedSettings(TrainingSettings):
     epochs: int = 30
     batch_size: int = 128
     lr: float = 0.1
+    lr_end: float = 0.0
+    """Learning rate that the cosine ends at."""
     schedule: str = "cosine"
     nesterov: bool = False
     decay_norms: bool = True
@@ -124,11 +147,7 @@ class SupervisedSettings(TrainingSettings):
         super().check()
         check_choice("schedule", self.schedule, ("cosine", "step"))
         check_range("stretch", self.stretch, low=1)
-
-    def to_json(self) -> dict[str, Any]:
-        """Without ``halve`` where it is on, as before there was such a setting: results are found by a hash of this."""
-        values = super().to_json()
-        return {name: value for name, value in values.items() if name != "halve" or not value}
+        check_range("lr_end", self.lr_end, low=0, high=self.lr)
 
     def for_coreset(self, pruning_ratio: float) -> SupervisedSettings:
         """The settings for a coreset: the batch is halved from ratio 0.8 on and again from 0.9 on (the paper's

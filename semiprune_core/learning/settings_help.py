@@ -13,14 +13,14 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from semiprune_core.learning.settings import PRECISIONS, SSLSettings
+from semiprune_core.learning.settings import CROPS, PRECISIONS, SSLSettings
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.settings import Settings
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Network and schedule": ("net", "epochs", "steps_per_epoch", "batch_size", "unlabeled_ratio", "checkpoint_every"),
     "Optimiser": ("lr", "momentum", "nesterov", "weight_decay", "decay_norms", "clip_norm", "precision"),
-    "Image views": ("shift", "n_ops", "strength", "cutout"),
+    "Image views": ("shift", "crop", "n_ops", "strength", "cutout"),
     "Measuring": ("held_out", "refit", "cross_fit"),
 }
 UNLABELED_GROUP = "Unlabeled images"
@@ -29,12 +29,12 @@ ELSEWHERE = ("algorithm", "options", "flip")
 """Settings that a form asks for in places of their own."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "precision": PRECISIONS,
+    "crop": CROPS,
     "distribution_alignment": ("none", "labels", "uniform"),
 }
 ABOUT = {
     "net": "The network to train. Larger networks can learn more and take longer.",
     "epochs": "How many times the run pauses to measure itself; its length is epochs times steps per epoch.",
-    "steps_per_epoch": "Optimizer steps between two measurements.",
     "batch_size": "Labeled images per step. Fewer need less memory.",
     "lr": "Learning rate at the start; it then falls along a cosine.",
     "momentum": "How much of the previous step's direction carries over.",

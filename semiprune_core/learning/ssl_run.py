@@ -104,6 +104,7 @@ def train_ssl(
     human = np.flatnonzero(labels >= 0)
     measurable = None if measurable_mask is None else np.flatnonzero(np.asarray(measurable_mask)[human])
     rounds = _rounds(labels[human], settings, seed, measurable)
+    settings = settings.on_pool(len(images))
     n_steps = settings.n_steps
     finished: list[_Round] = []
     for number, (train, held) in enumerate(rounds):
@@ -329,7 +330,15 @@ class SSLRun:
         n = s.batch_size * s.unlabeled_ratio
         idx = sampling.stream(len(self.images), self.step * n, n, seed=self.seed, purpose=Purpose.POOL)
         weak_draw = augment.draw_weak(n, pad=pad, flip=s.flip, generator=rng)
-        strong_draw = augment.draw_strong(n, pad=pad, flip=s.flip, n_ops=s.n_ops, strength=s.strength, generator=rng)
+        strong_draw = augment.draw_strong(
+            n,
+            pad=pad,
+            flip=s.flip,
+            n_ops=s.n_ops,
+            strength=s.strength,
+            generator=rng,
+            resized=s.crop == "resized",
+        )
         probs, views = [], []
         for labeled in self.trainer.parts(s.batch_size):
             mine = self._unlabeled(labeled)

@@ -227,7 +227,8 @@ class SupervisedRun:
         return SupervisedResult(self.trainer.net, self.history, accuracy, tuple(notes))
 
     def _lr(self, step: int) -> float:
-        return self.settings.lr * SCHEDULES[self.settings.schedule](step / self.n_steps)
+        s = self.settings
+        return s.lr_end + (s.lr - s.lr_end) * SCHEDULES[s.schedule](step / self.n_steps)
 
     def _batch(self) -> IntArray:
         """This step's images: one of the nearly equal pieces of this epoch's order."""
@@ -247,7 +248,8 @@ class SupervisedRun:
         """Collect the gradients of the batch ``idx``; the columns (6, b) of this process's part of it."""
         s, n = self.settings, len(idx)
         rng = sampling.torch_rng(self.seed, Purpose.VIEWS, self.step)
-        draw = augment.draw_weak(n, pad=round(s.shift * self.images.size), flip=s.flip, generator=rng)
+        pad, resized = round(s.shift * self.images.size), s.crop == "resized"
+        draw = augment.draw_weak(n, pad=pad, flip=s.flip, generator=rng, resized=resized)
         mine = cut(cut(slice(0, n), self.world.size)[self.world.rank], self.trainer.micro_batches)
         parts = []
         for number, part in enumerate(mine):

@@ -55,7 +55,7 @@ def n_rounds(settings: SSLSettings) -> int:
 
 def estimate(trial: Trial, settings: SSLSettings, data: TrainingData, *, nproc: int = 1) -> Estimate:
     """From a trial to a whole run; several processes are taken to share a step evenly."""
-    rounds = n_rounds(settings)
+    rounds, settings = n_rounds(settings), settings.on_pool(data.n_images)
     per_step = trial.seconds_per_step / nproc
     looked_at = data.n_held_out(settings) + min(REFERENCE_IMAGES, data.n_reference)
     checks = rounds * settings.epochs * looked_at * trial.seconds_per_image

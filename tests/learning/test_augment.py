@@ -131,3 +131,42 @@ def test_cutout_covers_a_square_of_the_drawn_size():
     out = augment.cut_out(x, torch.tensor([[1.0, 0.5, 0.5]]), largest=0.5, fill=torch.tensor([0.0]))
     assert (out[0, 0] == 0).sum() == 100 and (out[0, 0, 5:15, 5:15] == 0).all()
     assert torch.equal(augment.cut_out(x, torch.tensor([[1.0, 0.5, 0.5]]), largest=0, fill=torch.zeros(1)), x)
+
+
+def test_boxes_are_parts_of_the_image_of_all_sizes():
+    boxes = augment.draw_boxes(2000, torch.Generator().manual_seed(0))
+    top, left, tall, wide = boxes.unbind(1)
+    assert (boxes >= 0).all() and (top + tall <= 1 + 1e-6).all() and (left + wide <= 1 + 1e-6).all()
+    area, aspect = tall * wide, wide / tall
+    assert area.min() >= 0.08 - 1e-6 and area.min() < 0.1 and area.max() > 0.9
+    assert aspect.min() >= 0.75 - 1e-6 and aspect.max() <= 4 / 3 + 1e-6 and aspect.max() > 1.3
+    assert 0.4 < area.mean() < 0.55
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.float32])
+def test_an_enlarged_box_is_what_pillow_makes_of_it(kind):
+    pixels = picture("ramp", 3)
+    x = torch.from_numpy(pixels).permute(2, 0, 1)[None].to(kind)
+    still = torch.zeros(1, 2, dtype=torch.long)
+    box = torch.tensor([[0.25, 0.5, 0.5, 0.25]])
+    for flip in (False, True):
+        seen = augment.weak(x, augment.WeakDraw(still, torch.tensor([flip]), box))
+        part = Image.fromarray(pixels).resize((32, 32), Image.Resampling.BILINEAR, box=(16, 8, 24, 24))
+        wanted = np.asarray(ImageOps.mirror(part) if flip else part).transpose(2, 0, 1)
+        inner = np.s_[:, 2:-2, 2:-2]  # Pillow ends at the box's edge, here pixels beyond it are seen
+        assert seen.dtype == kind and np.abs(seen[0].numpy()[inner].astype(float) - wanted[inner]).max() <= 1.01
+
+
+def test_the_whole_image_as_a_box_changes_nothing():
+    x = torch.from_numpy(picture("noise", 1)).permute(2, 0, 1)[None]
+    whole = augment.WeakDraw(torch.zeros(1, 2, dtype=torch.long), torch.tensor([False]), torch.tensor([[0.0, 0, 1, 1]]))
+    assert torch.equal(augment.weak(x, whole), x)
+
+
+def test_a_part_of_a_batch_of_boxes_is_augmented_as_the_whole():
+    x = torch.from_numpy(np.stack([picture("noise", 1)] * 12)).permute(0, 3, 1, 2)
+    rng = torch.Generator().manual_seed(0)
+    draw = augment.draw_strong(12, pad=4, flip=True, n_ops=2, strength=1.0, generator=rng, resized=True)
+    whole = augment.strong(x, draw, cutout=0.5, fill=torch.zeros(1))
+    part = augment.strong(x[3:9], draw.part(slice(3, 9)), cutout=0.5, fill=torch.zeros(1))
+    assert torch.allclose(whole[3:9], part, atol=1e-3)

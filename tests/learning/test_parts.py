@@ -108,6 +108,32 @@ def test_the_paper_presets_are_the_papers():
     assert dynamics.weight_decay == 1e-4
 
 
+@pytest.mark.parametrize("name", list(presets.PAPER_SSL))
+def test_the_paper_presets_learn_from_all_labels_and_crop_as_published(name):
+    ssl, dynamics = presets.ssl_preset(f"paper:{name}"), presets.supervised_preset(f"paper:{name}")
+    is_small = name.startswith("cifar")
+    assert ssl.held_out == 0 and not ssl.refit and not ssl.cross_fit
+    assert ssl.crop == dynamics.crop == ("shift" if is_small else "resized")
+    assert (dynamics.nesterov, dynamics.lr_end, dynamics.schedule) == (is_small, 1e-4, "cosine")
+    assert ssl.steps_per_epoch == 1024 and ssl.replace(steps_per_epoch=0).on_pool(1).n_steps == ssl.epochs
+
+
+def test_an_epoch_may_be_a_pass_over_the_pool():
+    ours = presets.ssl_preset("paper:cifar100")
+    passes = ours.replace(steps_per_epoch=0).on_pool(50_000)
+    assert (ours.on_pool(50_000).n_steps, passes.n_steps) == (102_400, 11_200)
+
+
+@pytest.mark.parametrize("name", ["quick", "brief", "standard"])
+def test_settings_that_came_later_are_left_out_where_they_change_nothing(name):
+    """Results are found by a hash of their settings: those of presets from before must not change."""
+    for preset in (presets.supervised_preset(name), *([] if name == "brief" else [presets.ssl_preset(name)])):
+        assert not {"crop", "lr_end"} & {*preset.to_json()}
+        assert type(preset).from_json(preset.to_json()) == preset
+    paper = presets.supervised_preset("paper:food101")
+    assert SupervisedSettings.from_json(paper.to_json()) == paper == paper.replace(epochs=200)
+
+
 def test_presets_take_changes_and_refuse_unknown_names():
     assert presets.ssl_preset("quick", epochs=2).epochs == 2
     with pytest.raises(UnknownNameError, match="Known: .*paper:cifar10"):

@@ -95,6 +95,14 @@ def test_a_folder_of_another_run_is_refused(small_pool, tmp_path):
         run((images, np.where(labels == -1, 0, labels), truth), folder=tmp_path)
 
 
+def test_an_epoch_may_be_a_pass_over_the_pool_and_views_random_parts(small_pool):
+    images, labels, _ = small_pool
+    settings = ssl_settings(epochs=2, steps_per_epoch=0, batch_size=8, unlabeled_ratio=2, crop="resized")
+    result = train_ssl(images, labels, class_names=NAMES, settings=settings, seed=0, progress=Collected())
+    assert [entry["step"] for entry in result.history] == [4, 8]  # 60 images, 16 at a time
+    assert result.history[-1]["pool_passes"] == pytest.approx(2, abs=0.2)
+
+
 def test_seeds_differ_and_repeat(small_pool):
     one, again, other = (run(small_pool, seed=seed) for seed in (1, 1, 2))
     assert same(one, again) and not np.array_equal(one.confidence, other.confidence)

@@ -37,6 +37,17 @@ def recorded(record):
     return [t.target_prob, t.margin, t.correct, t.el2n, t.last_entropy]
 
 
+def test_the_learning_rate_falls_to_where_it_was_asked_to_end():
+    to_zero, to_end = (run(epochs=2, batch_size=5, lr=0.1, lr_end=end).history[-1]["lr"] for end in (0.0, 0.05))
+    assert 0 < to_zero < 0.01
+    assert to_end == pytest.approx(0.05 + to_zero / 2)
+
+
+def test_random_parts_of_the_images_may_be_learned_from():
+    seen = [run(epochs=1, crop=crop).history[0]["train_loss"] for crop in ("shift", "resized", "resized")]
+    assert seen[0] != seen[1] == seen[2]
+
+
 def test_columns_equal_their_definitions():
     logits = torch.tensor([[2.0, 0.0, 1.0], [0.0, 3.0, 0.0], [1.0, 1.0, 1.0]])
     labels = torch.tensor([2, 1, 0])
