@@ -37,6 +37,8 @@ from semiprune_core.training.trial import estimate, time_steps
 PLAN = "plan.json"
 LOOK_SECONDS = 0.5
 """How often the other processes of a run look whether the first one has decided."""
+PATIENCE = 5
+"""Budgets that a net may take where features are probably good enough and too few labels make sure of it."""
 LEARNERS = {FROZEN: "a head on features", SCRATCH: "a net from scratch"}
 """What is compared, as words inside a sentence."""
 UNUSABLE = (InvalidDataError, InvalidSettingError, MissingStepError, SourceError)
@@ -138,17 +140,19 @@ def _weighed(task: Task, first: Answers) -> Plan:
         return Plan(False, "A net from scratch was not tried: no labels would be held out to compare it with.")
     seconds = _estimated(task)
     takes, budget = span(seconds), task.settings.budget
-    low = first.quality.accuracy.low
-    if low < AMBER_ACCURACY:
-        poor = f"with features, as many as {1 - low:.0%} of the labels may be wrong"
-        return Plan(True, f"From scratch is tried too, about {takes}: {poor}.", seconds)
+    share = first.quality.accuracy
+    is_poor, may_be_poor = share.value < AMBER_ACCURACY, share.low < AMBER_ACCURACY
+    doubt = f"with features, as many as {1 - share.low:.0%} of the labels may be wrong"
+    if is_poor or (may_be_poor and seconds <= PATIENCE * budget):
+        return Plan(True, f"From scratch is tried too, about {takes}: {doubt}.", seconds)
     left = max(0.0, budget - trained_seconds(task.context.job))
     if seconds <= left:
         return Plan(True, f"From scratch is tried too: about {takes}, within the budget of {span(budget)}.", seconds)
+    doubt = f" {doubt[0].upper()}{doubt[1:]}; more labels would tell." if may_be_poor else ""
     return Plan(
         False,
         f"From scratch was not tried: it would take about {takes}, and {span(left)} of the budget of {span(budget)} "
-        "were left.",
+        f"were left.{doubt}",
         seconds,
     )
 

@@ -69,6 +69,16 @@ def test_poor_features_are_no_reason_to_end_whatever_the_budget(project, monkeyp
     assert [candidate["start"] for candidate in facts["candidates"]] == [FROZEN, SCRATCH]
 
 
+@pytest.mark.parametrize("budget, starts", [(0.0, [FROZEN]), (3600.0, [FROZEN, SCRATCH])])
+def test_features_that_are_probably_good_enough_are_worth_a_few_budgets(project, monkeypatch, budget, starts):
+    """Between the lower end of the interval and the estimate: too few labels to be sure."""
+    share = train(project, TrainSettings(start=FROZEN)).quality()["accuracy"]
+    monkeypatch.setattr(auto, "AMBER_ACCURACY", (share["low"] + share["value"]) / 2)
+    facts = train(project, wanted(budget=budget)).artifact.facts
+    assert [candidate["start"] for candidate in facts["candidates"]] == starts
+    assert "of the labels may be wrong" in facts["decision"] or starts != [FROZEN]
+
+
 def test_a_better_net_takes_the_place_of_the_features(project, monkeypatch):
     monkeypatch.setattr(auto, "choose", lambda comparison: (SCRATCH, "Because."))
     run = train(project, wanted(budget=3600))
