@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
 import streamlit as st
 
-from pages.parts import components, job_panel, tour, urls
+from pages.parts import components, errors, job_panel, tour, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import jobs, steps
-from semiprune_core.copies import copy_project, delete_project
+from semiprune_core.copies import archive_project, copy_project, delete_project, has_backup, restore_project
 from semiprune_core.demo import finished as finished_demo
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing import ImportSettings, can_repeat
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.jobs import states
-from semiprune_core.project.pool import show_id
+from semiprune_core.project.pool import Pool, show_id
 from semiprune_core.project.workspace import Project, slug_of
+
+log = logging.getLogger("semiprune")
 
 PREVIEW = 24
 DEMO_TITLE = "Fashion demo"
@@ -83,76 +89,137 @@ def demos(*, first: bool) -> None:
             tour.start_button()
 
 
-def card(project: Project) -> None:
+class Look(NamedTuple):
+    """What a card shows of a project, read before anything is drawn."""
+
+    project: Project
+    pool: Pool | None
+    running: jobs.Job | None
+    last_import: jobs.Job | None
+    can_retry: bool
+    damaged_jobs: dict[Path, str]
+    step: steps.Step
+    caption: str
+
+
+def look(project: Project) -> Look:
+    """Read a project; raises where it is damaged."""
+    running = next((job for job in jobs.list_jobs(project) if job.status().state not in states.OVER), None)
+    damaged_jobs = jobs.damaged_jobs(project)
+    if not project.has_pool() or (running is not None and running.kind == finished_demo.KIND):
+        last = next(iter(jobs.list_jobs(project, "import")), None) if running is None else None
+        can_retry = last is not None and can_repeat(project.workspace, ImportSettings.from_json(last.settings))
+        step = steps.BY_KEY["pool"]
+        return Look(project, None, running, last, can_retry, damaged_jobs, step, "No images yet.")
+    pool = project.pool()
+    places = steps.standing(project)
+    done = [place.step.title for place in places if place.state == "done"]
+    step = steps.next_step(project)
+    standing = f"done: {', '.join(done)} · next: {step.title}" if len(done) < len(places) else "all steps are done"
+    return Look(project, pool, None, None, False, damaged_jobs, step, f"{count(len(pool), 'image')} · {standing}")
+
+
+def card(seen: Look) -> None:
     """One project: a row of its pictures, its place in the line, the next step."""
+    project = seen.project
     with st.container(border=True):
         st.markdown(f"#### {literal(project.title)}")
-        running = next((job for job in jobs.list_jobs(project) if job.status().state not in states.OVER), None)
-        if not project.has_pool() or (running is not None and running.kind == finished_demo.KIND):
-            if running is not None:
-                job_panel.show(running)
-            else:
-                st.caption("No images yet.")
-                last = next(iter(jobs.list_jobs(project, "import")), None)
-                if last is not None:
-                    can_retry = can_repeat(project.workspace, ImportSettings.from_json(last.settings))
-                    job_panel.ended(last, what="The import", can_retry=can_retry, starts_over=True)
-            step = steps.BY_KEY["pool"]
+        if seen.running is not None:
+            job_panel.show(seen.running)
         else:
-            pool = project.pool()
-            components.gallery(
-                [
-                    components.Item(id=show_id(number), src=urls.picture(project.name, show_id(number)))
-                    for number in pool.ids[:: max(1, len(pool) // PREVIEW)][:PREVIEW]
-                ],
-                key=f"preview_{project.name}",
-                cell=52,
-                one_row=True,
-            )
-            places = steps.standing(project)
-            done = [place.step.title for place in places if place.state == "done"]
-            step = steps.next_step(project)
-            standing = (
-                f"done: {', '.join(done)} · next: {step.title}" if len(done) < len(places) else "all steps are done"
-            )
-            st.caption(f"{count(len(pool), 'image')} · {standing}")
+            if seen.pool is not None:
+                pictures(project, seen.pool)
+            st.caption(seen.caption)
+            if seen.last_import is not None:
+                job_panel.ended(seen.last_import, what="The import", can_retry=seen.can_retry, starts_over=True)
+        for folder, reason in seen.damaged_jobs.items():
+            damaged_job(folder, reason)
         with st.container(horizontal=True, vertical_alignment="center"):
-            if st.button(f"Go to {step.title}", key=f"go_{project.name}", type="primary"):
+            if st.button(f"Go to {seen.step.title}", key=f"go_{project.name}", type="primary"):
                 projects.choose(project.name)
-                st.switch_page(f"{step.key}.py")
+                st.switch_page(f"{seen.step.key}.py")
             if st.button("View pool", key=f"pool_{project.name}", disabled=not project.has_pool()):
                 projects.choose(project.name)
                 st.switch_page("pool.py")
             with st.popover("", icon=":material/more_horiz:", help="More"):
-                st.write("A copy has the same labels and results. Changing it leaves this project alone.")
-                title = st.text_input("Name of the copy", f"{project.title} copy", key=f"copy_title_{project.name}")
-                if st.button("Make a copy", key=f"copy_{project.name}", disabled=not project.has_pool() or not title):
-                    projects.choose(copy_project(projects.workspace(), project.name, title).name)
-                    st.switch_page("pool.py")
-                st.divider()
-                st.write("Deleting removes the project's folder with its labels and results. Your original files stay.")
-                typed = st.text_input(f"Type {project.name} to delete it", key=f"confirm_{project.name}")
-                if st.button("Delete", key=f"delete_{project.name}", disabled=typed != project.name):
-                    delete_project(projects.workspace(), project.name)
-                    projects.choose(None)
-                    st.rerun()
+                more(project)
+
+
+def pictures(project: Project, pool: Pool) -> None:
+    components.gallery(
+        [
+            components.Item(id=show_id(number), src=urls.picture(project.name, show_id(number)))
+            for number in pool.ids[:: max(1, len(pool) // PREVIEW)][:PREVIEW]
+        ],
+        key=f"preview_{project.name}",
+        cell=52,
+        one_row=True,
+    )
+
+
+@errors.shown()
+def more(project: Project) -> None:
+    st.write("A copy has the same labels and results. Changing it leaves this project alone.")
+    title = st.text_input("Name of the copy", f"{project.title} copy", key=f"copy_title_{project.name}")
+    if st.button("Make a copy", key=f"copy_{project.name}", disabled=not project.has_pool() or not title):
+        projects.choose(copy_project(projects.workspace(), project.name, title).name)
+        st.switch_page("pool.py")
+    st.divider()
+    delete(project.name)
+
+
+def delete(name: str) -> None:
+    st.write("Deleting removes the project's folder with its labels and results. Your original files stay.")
+    typed = st.text_input(f"Type {name} to delete it", key=f"confirm_{name}")
+    if st.button("Delete", key=f"delete_{name}", disabled=typed != name):
+        delete_project(projects.workspace(), name)
+        projects.choose(None)
+        st.rerun()
+
+
+def damaged_card(name: str, reason: str) -> None:
+    """A project that cannot be opened: why, and the ways out."""
+    space = projects.workspace()
+    with st.container(border=True):
+        st.markdown(f"#### {literal(name)}")
+        st.error(f"This project cannot be opened. {literal(reason, 1000)}", icon=":material/error:")
+        with st.container(horizontal=True, vertical_alignment="center"), errors.shown():
+            if has_backup(space, name) and st.button("Restore", key=f"restore_{name}", type="primary"):
+                errors.attempt(lambda: restore_project(space, name))
+            if st.button("Archive", key=f"archive_{name}", help="Moves the folder aside, into .archive, as it is."):
+                errors.attempt(lambda: archive_project(space, name))
+            with st.popover("Delete"):
+                delete(name)
+
+
+def damaged_job(folder: Path, reason: str) -> None:
+    """A job that cannot be read; the project's other jobs go on."""
+    st.warning(f"A job of this project is damaged. {literal(reason, 1000)}", icon=":material/error:")
+    with st.container(horizontal=True):
+        if st.button("Archive the job", key=f"archive_{folder.name}", help="Keeps its folder under a hidden name."):
+            errors.attempt(lambda: jobs.remove_damaged_job(folder, archive=True))
+        if st.button("Delete the job", key=f"delete_{folder.name}"):
+            errors.attempt(lambda: jobs.remove_damaged_job(folder, archive=False))
+
+
+def looked_at(name: str) -> Look | str:
+    """What there is to show of a project, or why it cannot be opened: one damaged project must not hide the others."""
+    try:
+        return look(projects.workspace().project(name))
+    except SemiPruneError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - logged, and shown in its card
+        log.exception("The project %s cannot be read.", name)
+        return f"One of its files cannot be read ({type(error).__name__}: {error})."
 
 
 st.header("Projects", anchor=False)
 watch_opening()
-listed, damaged = [], []
-for name in projects.workspace().names():
-    try:
-        listed.append(projects.workspace().project(name))
-    except SemiPruneError as error:
-        damaged.append(str(error))
+listed = {name: looked_at(name) for name in projects.workspace().names()}
 
 with st.container(horizontal=True):
     if st.button("New project", type="primary" if listed else "secondary", icon=":material/add:"):
         st.switch_page("new.py")
-
-for reason in damaged:
-    st.error(literal(reason, 1000), icon=":material/error:")
 
 if not listed:
     st.write(
@@ -166,7 +233,10 @@ if not listed:
 
 grid = st.grid(2, min_column_width=420)
 with grid:
-    for listed_project in listed:
-        card(listed_project)
+    for name, seen in listed.items():
+        if isinstance(seen, str):
+            damaged_card(name, seen)
+        else:
+            card(seen)
 if listed:
     demos(first=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import sys
 from pathlib import Path
 
@@ -17,7 +18,10 @@ from pages.parts import project as projects  # noqa: E402
 from pages.parts.text import literal  # noqa: E402
 from semiprune_core import steps  # noqa: E402
 from semiprune_core.errors import SemiPruneError  # noqa: E402
+from semiprune_core.project.workspace import Project  # noqa: E402
 from semiprune_core.registry import broken  # noqa: E402
+
+log = logging.getLogger("semiprune")
 
 FRAME = ("__init__", "main", "home", "new")
 OTHER_ICON = "article"
@@ -26,10 +30,22 @@ st.set_page_config(page_title="SemiPrune Studio", page_icon=str(ROOT / "assets" 
 st.logo(str(ROOT / "assets" / "logo.png"), size="large", icon_image=str(ROOT / "assets" / "icon.png"))
 
 
-def step_pages() -> list[st.Page]:
+def opened() -> tuple[Project | None, dict[str, str], str]:
+    """The open project and the state of its steps; one that is damaged is closed, and the reason told."""
+    try:
+        project = projects.current()
+        return project, {place.step.key: place.state for place in steps.standing(project)} if project else {}, ""
+    except SemiPruneError as error:
+        reason = str(error)
+    except Exception as error:  # noqa: BLE001 - logged and told; Projects must stay within reach
+        log.exception("The open project cannot be read.")
+        reason = f"One of the project's files cannot be read ({type(error).__name__}: {error})."
+    projects.choose(None)
+    return None, {}, reason
+
+
+def step_pages(states: dict[str, str]) -> list[st.Page]:
     """The line, each step with its state: a tick when done, its own icon when it can be done, faint when it waits."""
-    open_project = projects.current()
-    states = {place.step.key: place.state for place in steps.standing(open_project)} if open_project else {}
     pages = []
     for step in steps.STEPS:
         icon = "check_circle" if states.get(step.key) == "done" else step.icon
@@ -78,7 +94,7 @@ def main() -> None:
     if name is None and projects.KEY in st.query_params:
         st.session_state[projects.KEY] = st.query_params[projects.KEY]
     tour.recall()
-    open_project = projects.current()
+    open_project, states, damage = opened()
     home = st.Page("home.py", title="Projects", icon=":material/home:", default=True)
     new = st.Page("new.py", title="New project", icon=":material/add:", url_path="new", visibility="hidden")
     section = literal(open_project.title, 40) if open_project else "Steps"
@@ -86,8 +102,10 @@ def main() -> None:
         st.Page(f"{name}.py", title=title, icon=f":material/{icon}:", url_path=name)
         for name, (title, icon) in other_pages().items()
     ]
-    page = st.navigation({"": [home, new], section: [*step_pages(), *others]}, expanded=True)
+    page = st.navigation({"": [home, new], section: [*step_pages(states), *others]}, expanded=True)
     warnings = st.container()
+    if damage:
+        warnings.error(literal(damage, errors.LIMIT), icon=":material/error:")
     if open_project is not None:
         st.query_params[projects.KEY] = open_project.name
     try:

@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -96,8 +96,25 @@ def read_json(path: str | Path) -> Any:
     path = Path(path)
     try:
         return json.loads(path.read_text("utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WorkspaceError(f"{path} is damaged ({error}). Restore it from a backup, or delete its folder.") from error
+
+
+def read_object(path: str | Path, fields: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """A JSON object that has ``fields``; anything else is damaged."""
+    values = read_json(path)
+    if not isinstance(values, dict):
+        raise WorkspaceError(f"{path} is damaged: it holds no JSON object. Restore it from a backup.")
+    check_fields(path, values, fields)
+    return values
+
+
+def check_fields(path: str | Path, values: Mapping[str, Any], fields: Mapping[str, type | tuple[type, ...]]) -> None:
+    """Refuse what was read from ``path`` unless every one of ``fields`` is there and of its type."""
+    for name, kinds in fields.items():
+        if not isinstance(values.get(name), kinds):
+            what = "has a wrong value" if name in values else "is missing"
+            raise WorkspaceError(f"{path} is damaged: '{name}' {what}. Restore it from a backup.")
 
 
 def sha256_file(path: str | Path) -> str:

@@ -1,16 +1,22 @@
-"""Copying and removing whole projects: what comes along, and what stays behind."""
+"""Copying, archiving, restoring and removing whole projects: what comes along, and what stays behind."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 from semiprune_core import files
-from semiprune_core.errors import WorkspaceError
+from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.jobs import list_jobs, states
-from semiprune_core.labeling import copy_labels, forget_project, has_store
-from semiprune_core.project.workspace import Project, Workspace
+from semiprune_core.labeling import copy_labels, forget_project, has_store, take_out_labels
+from semiprune_core.project import migrations
+from semiprune_core.project.workspace import Project, Workspace, check_config
+
+ARCHIVE = ".archive"
 
 COPIED = ("artifacts", "exports", "snapshots")
 """What never changes once it is there: copies share these files where the disk can."""
@@ -55,18 +61,64 @@ def _share(source: str, target: str) -> None:
 
 
 def delete_project(workspace: Workspace, name: str) -> None:
-    """Remove a project's labels and its folder with everything in it; refused while one of its jobs is under way.
+    """Remove a project, damaged or not: its labels and its folder; refused while one of its jobs is under way.
 
     The labels go first: a project made later under the same name must not find them.
     """
-    project = workspace.project(name)
-    under_way = [job for job in list_jobs(project) if job.status().state not in states.OVER]
-    if any(job.kind != "features" for job in under_way):
-        raise WorkspaceError(f"A job of '{name}' is still running or waiting. Stop it first.", code="PROJECT_BUSY")
-    for job in under_way:  # features that nobody asked for and nobody will miss
-        job.stop()
-        job.kill()
+    project = workspace.damaged(name)
+    _end_jobs(project)
     forget_project(project)
     trash = workspace.root / f".deleted-{name}-{secrets.token_hex(4)}"
     os.rename(project.folder, trash)
     shutil.rmtree(trash, ignore_errors=True)
+
+
+def archive_project(workspace: Workspace, name: str) -> Path:
+    """Move a project aside, as it is, with its labels; returns its new folder, which is no project any more."""
+    project = workspace.damaged(name)
+    _end_jobs(project)
+    take_out_labels(project)
+    archived = workspace.root / ARCHIVE / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    with files.named_disk_errors(archived):
+        archived.parent.mkdir(exist_ok=True)
+        os.rename(project.folder, archived)
+    return archived
+
+
+def has_backup(workspace: Workspace, name: str) -> bool:
+    """Whether ``project.json`` cannot be read, but its backup can."""
+    folder = workspace.damaged(name).folder
+    return _config(folder / migrations.PROJECT) is None and _config(folder / migrations.BACKUP) is not None
+
+
+def restore_project(workspace: Workspace, name: str) -> Project:
+    """Put the backup of ``project.json`` in its place; what was there is kept beside it."""
+    folder = workspace.damaged(name).folder
+    config = _config(folder / migrations.BACKUP)
+    if config is None:
+        raise WorkspaceError(f"Project '{name}' has no backup that can be read.", code="NO_BACKUP")
+    if (folder / migrations.PROJECT).exists():
+        os.replace(folder / migrations.PROJECT, folder / f".project.json.damaged-{secrets.token_hex(2)}")
+    migrations.write_config(folder, config)
+    return workspace.project(name)
+
+
+def _config(path: Path) -> dict[str, Any] | None:
+    """What a ``project.json`` or its backup says; None where it cannot be read."""
+    try:
+        config = files.read_object(path, {"schema": int})
+        check_config(path.parent, config)
+    except (SemiPruneError, OSError):
+        return None
+    return config
+
+
+def _end_jobs(project: Project) -> None:
+    under_way = [job for job in list_jobs(project) if job.status().state not in states.OVER]
+    if any(job.kind != "features" for job in under_way):
+        raise WorkspaceError(
+            f"A job of '{project.name}' is still running or waiting. Stop it first.", code="PROJECT_BUSY"
+        )
+    for job in under_way:  # features that nobody asked for and nobody will miss
+        job.stop()
+        job.kill()

@@ -7,7 +7,7 @@ File locks decide who is alive and whose turn it is (see ``locks``), so the work
 from __future__ import annotations
 
 from semiprune_core.jobs.context import JobContext, job_behind
-from semiprune_core.jobs.job import Job, JobStatus, find_job, list_jobs
+from semiprune_core.jobs.job import Job, JobStatus, damaged_jobs, find_job, list_jobs, remove_damaged_job
 from semiprune_core.jobs.kinds import JOB_KINDS
 from semiprune_core.jobs.states import DONE, FAILED, LOST, OVER, QUEUED, RESUMABLE, RUNNING, STATES, STOPPED
 from semiprune_core.jobs.supervisor import follow, follow_here, submit, supervise, supervise_forever, wait
@@ -26,11 +26,13 @@ __all__ = [
     "Job",
     "JobContext",
     "JobStatus",
+    "damaged_jobs",
     "find_job",
     "follow",
     "follow_here",
     "job_behind",
     "list_jobs",
+    "remove_damaged_job",
     "submit",
     "supervise",
     "supervise_forever",

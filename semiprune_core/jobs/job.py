@@ -43,6 +43,17 @@ JOB, STATUS, LEASE, STOP = "job.json", "status.json", "lease", "stop"
 PROGRESS, LOG, OLD_LOG, RESULT, WORK = "progress.jsonl", "log.txt", "log.old.txt", "result.json", "work"
 SCHEMA = 1
 ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9]{6}-[a-z][a-z0-9_]{0,40}-[0-9a-f]{4}")
+FIELDS = {
+    "id": str,
+    "kind": str,
+    "title": str,
+    "settings": dict,
+    "device": str,
+    "pins": dict,
+    "nproc": int,
+    "created": str,
+}
+STATUS_FIELDS = {"state": str, "done": int, "total": int, "facts": dict, "message": str, "attempt": int, "launch": str}
 NOTE_BYTES = 4096
 LEASE_SECONDS = 20.0
 """How long to wait for a worker that has ended its job and is about to be gone: seconds, on a busy machine."""
@@ -129,6 +140,8 @@ class JobStatus:
         status = cls(**{name: value for name, value in values.items() if name in fields})
         if status.state not in STATES:
             raise WorkspaceError(f"A job's state is one of {', '.join(STATES)}; got {status.state!r}.")
+        for moment in (status.started, status.finished, status.heartbeat):
+            datetime.fromisoformat(moment or now())
         return status
 
 
@@ -144,7 +157,10 @@ class Job:
         folder = Path(folder)
         if not (folder / JOB).is_file():
             raise JobError(f"There is no job in {folder}.", code="NO_JOB")
-        return cls(folder, files.read_json(folder / JOB))
+        spec = files.read_object(folder / JOB, FIELDS)
+        if spec["id"] != folder.name:
+            raise WorkspaceError(f"{folder / JOB} is damaged: it belongs to the job '{shown(spec['id'])}'.")
+        return cls(folder, spec)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Job) and other.folder == self.folder
@@ -222,10 +238,10 @@ class Job:
     def stored_status(self) -> JobStatus:
         """What status.json says, whether or not that is still true."""
         try:
-            return JobStatus.from_json(files.read_json(self.folder / STATUS))
+            return JobStatus.from_json(files.read_object(self.folder / STATUS, STATUS_FIELDS))
         except FileNotFoundError:
             raise JobError(f"The job {self.id} is gone: its folder was deleted.", code="NO_JOB") from None
-        except (WorkspaceError, TypeError) as error:
+        except (WorkspaceError, TypeError, ValueError) as error:
             message = f"The job's status cannot be read: {error}"
             return JobStatus(state=FAILED, message=message, error_code="DAMAGED")
 
@@ -242,7 +258,7 @@ class Job:
         if notes:
             return status.ended(notes[0]["state"], notes[0]["message"], notes[0]["error_code"], at=notes[0]["finished"])
         for line in _parsed(_tail(self.folder / PROGRESS)[-2:]):  # told more often than the status; one may be torn
-            if line["attempt"] == status.attempt:
+            if line.get("attempt") == status.attempt and {"done", "total"} <= line.keys():
                 status = dataclasses.replace(status, done=line["done"], total=line["total"])
         where = f"at {status.done}/{status.total}" if status.total else "before its first step"
         return status.ended(
@@ -387,17 +403,43 @@ def create(project: Project, spec: Mapping[str, Any], status: JobStatus) -> tupl
 
 
 def list_jobs(where: Project | Workspace, kind: str | None = None) -> list[Job]:
-    """All jobs of a project or a workspace, newest first; a folder whose job.json is damaged is left out and logged."""
-    pattern = f"runs/*/{JOB}" if isinstance(where, Project) else f"*/runs/*/{JOB}"
-    root = where.folder if isinstance(where, Project) else where.root
+    """All jobs of a project or a workspace, newest first; those that are damaged are left out and logged."""
     opened = []
-    for path in root.glob(pattern):
-        if ID.fullmatch(path.parent.name) and (kind is None or f"-{kind}-" in path.parent.name):
+    for folder in _run_folders(where):
+        if kind is None or f"-{kind}-" in folder.name:
             try:
-                opened.append(Job.open(path.parent))
-            except (WorkspaceError, JobError, FileNotFoundError) as error:
+                opened.append(Job.open(folder))
+            except (WorkspaceError, JobError, OSError) as error:
                 log.warning("A job was left out of the list: %s", error)
     return sorted((job for job in opened if kind in (None, job.kind)), key=lambda job: job.id, reverse=True)
+
+
+def damaged_jobs(where: Project | Workspace) -> dict[Path, str]:
+    """The folders of the jobs that cannot be read, and why not."""
+    reasons = {}
+    for folder in _run_folders(where):
+        try:
+            Job.open(folder)
+        except (WorkspaceError, JobError, OSError) as error:
+            reasons[folder] = str(error)
+    return reasons
+
+
+def remove_damaged_job(folder: Path, *, archive: bool) -> None:
+    """Take a job that cannot be read out of the list: moved aside under a hidden name, or deleted."""
+    with locks.held(folder / LEASE, seconds=0.0) as mine:
+        if not mine:
+            raise JobError(f"The job {folder.name} is running. Wait until it has ended.", code="JOB_RUNNING")
+        aside = folder.with_name(f".{folder.name}.{'damaged' if archive else 'deleted'}")
+        os.replace(folder, aside)
+    if not archive:
+        shutil.rmtree(aside)
+
+
+def _run_folders(where: Project | Workspace) -> list[Path]:
+    """The folders of all jobs; of an unfinished copy or an archived one the name begins with a dot."""
+    root, pattern = (where.folder, "runs/*") if isinstance(where, Project) else (where.root, "*/runs/*")
+    return [folder for folder in root.glob(f"{pattern}/") if ID.fullmatch(folder.name)]
 
 
 def find_job(workspace: Workspace, job_id: str) -> Job:
@@ -431,7 +473,10 @@ def read_note(folder: Path) -> dict[str, Any]:
 
 def rank_failures(folder: Path, launch: str) -> list[dict[str, Any]]:
     """The ends of those processes of a distributed job that failed, beside rank 0."""
-    ends = [files.read_json(path) for path in sorted(folder.glob("rank-*.json"))]
+    ends = []
+    for path in sorted(folder.glob("rank-*.json")):
+        with contextlib.suppress(WorkspaceError):
+            ends.append(files.read_object(path, {"launch": str, "state": str, "message": str}))
     return [end for end in ends if end["launch"] == launch]
 
 
@@ -440,7 +485,9 @@ def _parsed(lines: list[str]) -> list[dict[str, Any]]:
     reports = []
     for line in lines:
         with contextlib.suppress(ValueError):
-            reports.append(json.loads(line))
+            report = json.loads(line)
+            if isinstance(report, dict):
+                reports.append(report)
     return reports
 
 

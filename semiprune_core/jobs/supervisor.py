@@ -20,7 +20,7 @@ from typing import Any
 
 from semiprune_core import files
 from semiprune_core.checks import check_range
-from semiprune_core.errors import InvalidSettingError, JobError, SemiPruneError
+from semiprune_core.errors import InvalidSettingError, JobError
 from semiprune_core.jobs import job as jobs
 from semiprune_core.jobs import launch, locks, processes
 from semiprune_core.jobs.context import JobContext, log_to_folder, plain, run_job
@@ -145,7 +145,7 @@ def _unfinished(workspace: Workspace) -> Iterator[Job]:
                 _over[path] = mark
             else:
                 yield job
-        except (SemiPruneError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - told in the log; a damaged job is its own trouble, not the others'
             _complain(path.parent, error)
 
 
@@ -235,7 +235,7 @@ def _logged(job: Job) -> Iterator[None]:
     """One job that cannot be looked after must not keep the others waiting; the same complaint is made once."""
     try:
         yield
-    except (SemiPruneError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - as above
         _complain(job.folder, error)
 
 

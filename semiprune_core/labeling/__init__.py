@@ -1,7 +1,15 @@
 """Labeling: drawing the subset, the append-only label store, classes, leases, agreement, progress, files."""
 
 from semiprune_core.labeling.events import Ack, Event, Held
-from semiprune_core.labeling.store import LabelStore, class_book, copy_labels, forget_project, has_store, open_store
+from semiprune_core.labeling.store import (
+    LabelStore,
+    class_book,
+    copy_labels,
+    forget_project,
+    has_store,
+    open_store,
+    take_out_labels,
+)
 
 __all__ = [
     "Ack",
@@ -13,4 +21,5 @@ __all__ = [
     "forget_project",
     "has_store",
     "open_store",
+    "take_out_labels",
 ]

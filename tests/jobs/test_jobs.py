@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from semiprune_core import files
 from semiprune_core.errors import InvalidSettingError, JobError, UnknownNameError
 from semiprune_core.jobs import (
     DONE,
@@ -19,15 +20,17 @@ from semiprune_core.jobs import (
     RUNNING,
     STOPPED,
     Job,
+    damaged_jobs,
     find_job,
     list_jobs,
+    remove_damaged_job,
     submit,
     supervise,
     wait,
 )
 from semiprune_core.project.workspace import Workspace
 from tests.jobs.helpers import ROOT
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 
 def running(job: Job, at_least: int = 1) -> bool:
@@ -216,6 +219,28 @@ def test_a_deleted_job_is_gone(project):
     assert list(project.runs_folder.iterdir()) == []
     with pytest.raises(JobError, match="is gone"):
         job.status()
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "null", '{"id": 7}', "[" * 100_000])
+def test_a_damaged_job_stops_no_other_projects_jobs(workspace, project, content):
+    damaged = submit(project, "nothing", {})
+    (damaged.folder / "job.json").write_text(content)
+    good = submit(workspace.create("Other"), "nothing", {})
+    assert wait(good, PATIENCE).state == DONE
+    assert list(damaged_jobs(workspace)) == [damaged.folder]
+    remove_damaged_job(damaged.folder, archive=True)
+    assert not damaged_jobs(workspace) and (project.runs_folder / f".{damaged.id}.damaged" / "job.json").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"state": 3}, {"done": "many"}, {"facts": []}, {"started": "yesterday", "state": "done"}, {"launch": None}],
+)
+def test_a_damaged_status_is_told_and_stops_nothing(project, changes):
+    job = submit(project, "nothing", {})
+    files.write_json(job.folder / "status.json", {**job.stored_status().to_json(), **changes})
+    assert job.status().error_code == "DAMAGED"
+    assert wait(submit(project, "nothing", {}), PATIENCE).state == DONE
 
 
 def test_a_damaged_job_does_not_hide_the_others(project):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from semiprune_core.copies import delete_project
+from semiprune_core.copies import archive_project, delete_project
 from semiprune_core.errors import WorkspaceError
 from semiprune_core.labeling import open_store, schema
+from semiprune_core.project.workspace import Project
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -50,3 +51,11 @@ def test_labels_that_cannot_be_reached_keep_the_project(workspace, monkeypatch, 
     with pytest.raises(WorkspaceError, match="cannot be reached"):
         delete_project(workspace, project.name)
     assert project.folder.is_dir()
+
+
+def test_an_archived_project_takes_its_labels_along(anywhere, workspace, event, monkeypatch):
+    before = _label(workspace.create("Owls"), event).events()
+    archived = archive_project(workspace, "owls")
+    assert open_store(workspace.create("Owls")).events() == []
+    monkeypatch.delenv("SEMIPRUNE_DATABASE_URL", raising=False)
+    assert open_store(Project(archived, {"name": "owls"})).events() == before

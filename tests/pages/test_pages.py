@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import steps
+from semiprune_core import jobs, steps
 from semiprune_core.importing.sources.base import SourceSpec
 from tests.support.waiting import PATIENCE
 
@@ -50,12 +50,38 @@ def test_a_project_that_went_away_is_no_error(workspace):
     assert not app.run().exception
 
 
-def test_a_damaged_project_is_named_beside_the_others(workspace):
+@pytest.mark.parametrize("content", ["{", "[]", '{"schema": 1}', '{"schema": 1, "name": 1, "title": "A", "pool": 3}'])
+def test_a_damaged_project_is_named_beside_the_others_and_can_be_restored(workspace, content):
+    (workspace.create("Broken").folder / "project.json").write_text(content)
     workspace.create("Fine")
-    (workspace.create("Broken").folder / "project.json").write_text("{")
     app = opened("home")
     assert not app.exception
     assert "damaged" in app.error[0].value
+    assert app.button(key="go_fine")
+    app.button(key="restore_broken").click().run()
+    assert not app.error and app.button(key="go_broken")
+
+
+def test_a_project_with_damaged_pictures_hides_no_other_and_can_be_archived(workspace, class_folder, import_into):
+    project = import_into(SourceSpec("folder", str(class_folder)))[0]
+    workspace.create("Zoo")
+    (project.artifacts_folder / "pool-0001" / "manifest.json").write_text('{"schema": 1}')
+    app = opened("home", project)
+    assert not app.exception and app.button(key="go_zoo")
+    assert all("damaged" in error.value for error in app.error)
+    app.button(key=f"archive_{project.name}").click().run()
+    assert not app.error and workspace.names() == ["zoo"]
+    assert list((workspace.root / ".archive").glob(f"{project.name}-*/artifacts/pool-0001/manifest.json"))
+
+
+def test_a_damaged_job_is_shown_on_its_projects_card_and_can_be_deleted(workspace):
+    project = workspace.create("Jobs")
+    job = jobs.submit(project, "import", {})
+    (job.folder / "job.json").write_text("{}")
+    app = opened("home")
+    assert not app.exception and "'id' is missing" in app.warning[0].value
+    app.button(key=f"delete_{job.id}").click().run()
+    assert not app.warning and not job.folder.exists()
 
 
 @pytest.mark.parametrize("way", ["upload", "folder", "zip", "manifest", "torchvision"])

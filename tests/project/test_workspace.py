@@ -1,5 +1,6 @@
 """Projects are folders with a name that cannot hurt."""
 
+import errno
 import json
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -7,7 +8,9 @@ from threading import Barrier
 
 import pytest
 
-from semiprune_core.errors import MissingStepError, WorkspaceError
+from semiprune_core import files
+from semiprune_core.copies import has_backup, restore_project
+from semiprune_core.errors import DiskFullError, MissingStepError, WorkspaceError
 from semiprune_core.project import migrations
 from semiprune_core.project.workspace import Workspace, slug_of
 
@@ -117,6 +120,27 @@ def test_a_project_file_of_the_wrong_shape_is_named(workspace, text):
     (project.folder / "project.json").write_text(text)
     with pytest.raises(WorkspaceError, match="damaged"):
         workspace.project("photos")
+
+
+def test_a_project_file_that_is_missing_is_named_and_restored(workspace):
+    project = workspace.create("Photos")
+    (project.folder / "project.json").unlink()
+    assert workspace.names() == ["photos"] and has_backup(workspace, "photos")
+    with pytest.raises(WorkspaceError, match="is missing"):
+        workspace.project("photos")
+    assert restore_project(workspace, "photos").title == "Photos"
+    assert not has_backup(workspace, "photos")
+
+
+def test_a_full_disk_leaves_no_ghost_that_blocks_the_name(workspace, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched, pytest.raises(DiskFullError):
+        patched.setattr(files, "write_json", full)
+        workspace.create("Photos", name="photos")
+    assert not list(workspace.root.iterdir())
+    workspace.create("Photos", name="photos")
 
 
 def test_all_who_come_first_get_the_same_secret(tmp_path):
