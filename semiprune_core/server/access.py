@@ -3,7 +3,9 @@
 - Only known ``Host`` names are answered (against DNS rebinding): loopback names, the address the server was bound to,
   and those in ``SEMIPRUNE_ALLOWED_HOSTS``.
 - ``SEMIPRUNE_PASSWORD`` puts HTTP Basic authentication in front of every route, pages and WebSocket included.
-- A write to our own routes must come from our own page: same ``Origin``, and the token the page was given.
+- A request that a page of another site makes is refused before anything else sees it: its ``Origin`` must be our
+  ``Host``, port included. A WebSocket without an ``Origin`` comes from no browser and is refused too.
+- A write to our own routes must carry the token that our page was given.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.paths import shown
 from semiprune_core.project.workspace import Workspace
 
 HOSTS_VARIABLE = "SEMIPRUNE_ALLOWED_HOSTS"
@@ -76,11 +79,23 @@ def browser_token(workspace: Workspace) -> str:
 
 def check_write(request: Request, workspace: Workspace) -> None:
     """Refuse a write that does not come from our own page."""
-    origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
-        raise AccessError(f"This write came from another site ({origin[:80]}). Use the app's own page.")
+    if not is_our_origin(request.headers):
+        origin = shown(request.headers["origin"], 80)
+        raise AccessError(f"This write came from another site ({origin}). Use the app's own page.")
     if not hmac.compare_digest(request.headers.get(TOKEN_HEADER, ""), browser_token(workspace)):
         raise AccessError("This write carries no valid token. Reload the page and try again.", code="BAD_TOKEN")
+
+
+def is_our_origin(headers: Headers, *, must_be_named: bool = False) -> bool:
+    """Whether the page that makes a request is one of ours: the same host and port as the request's own."""
+    origin = headers.get("origin")
+    if origin is None:
+        return not must_be_named
+    try:
+        site = urlsplit(origin)
+    except ValueError:
+        return False
+    return site.scheme in ("http", "https") and site.netloc.lower() == headers.get("host", "").lower()
 
 
 class Access:
@@ -100,6 +115,8 @@ class Access:
         guarded = _with_headers(send)
         if _host_name(headers.get("host", "")) not in self.hosts:
             await _refuse(scope, receive, guarded, 421, f"Unknown host name. Add it to {HOSTS_VARIABLE} to allow it.")
+        elif not is_our_origin(headers, must_be_named=scope["type"] == "websocket"):
+            await _refuse(scope, receive, guarded, 403, "This request came from another site. Use the app's own page.")
         elif scope["path"].endswith(CLOSED):
             await _refuse(scope, receive, guarded, 404, "Not found.")
         elif self.password is not None and not _knows_password(headers, self.password):

@@ -13,7 +13,7 @@ from starlette.websockets import WebSocketDisconnect
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.access import Access, AccessError, browser_token, check_address, check_write
 
-HOST = {"host": "localhost:8501"}  # the test client says "testserver" to WebSockets
+HOST = {"host": "localhost:8501", "origin": "http://localhost:8501"}  # the test client says "testserver" to WebSockets
 
 
 def client(**options):
@@ -48,6 +48,44 @@ def test_other_host_names_are_refused(host):
 def test_a_foreign_host_opens_no_websocket():
     with pytest.raises(WebSocketDisconnect), client().websocket_connect("/ws", headers={"host": "evil.example"}):
         pass
+
+
+FOREIGN = (
+    "http://evil.example",
+    "http://localhost:9999",
+    "http://localhost",
+    "http://127.0.0.1:8501",
+    "http://localhost:8501.evil.example",
+    "http://user@localhost:8501",
+    "http://[",
+    "file://localhost:8501",
+    "null",
+    "",
+)
+
+
+@pytest.mark.parametrize("origin", FOREIGN)
+def test_a_page_of_another_site_reaches_nothing(origin):
+    headers = HOST | {"origin": origin}
+    assert client().get("/", headers=headers).status_code == 403
+    with pytest.raises(WebSocketDisconnect), client().websocket_connect("/ws", headers=headers):
+        pass
+
+
+def test_a_websocket_must_name_its_origin_and_a_page_need_not():
+    assert client().get("/", headers={"host": "localhost:8501"}).text == "hello"
+    with (
+        pytest.raises(WebSocketDisconnect),
+        client().websocket_connect("/ws", headers={"host": "localhost:8501"}),
+    ):
+        pass
+
+
+def test_our_own_page_behind_tls_is_let_in(monkeypatch):
+    monkeypatch.setenv("SEMIPRUNE_ALLOWED_HOSTS", "studio.example.com")
+    headers = {"host": "studio.example.com", "origin": "https://studio.example.com"}
+    with client().websocket_connect("/ws", headers=headers) as socket:
+        assert socket.receive_text() == "hello"
 
 
 def test_named_hosts_are_answered(monkeypatch):
