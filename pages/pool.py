@@ -36,7 +36,11 @@ def facts(summary: PoolSummary) -> None:
         st.metric("Images", f"{summary.n_pool:,}")
         st.metric("Test images", f"{summary.n_test:,}")
         st.metric("Reference classes", f"{summary.n_classes:,}")
-        st.metric("Duplicates", f"{summary.n_duplicates:,}", help="Images with the same pixels as an earlier one.")
+        same = "Images with the same pixels as an earlier one of the same split."
+        st.metric("Duplicates", f"{summary.n_duplicates:,}", help=same)
+        if summary.n_test:
+            shared = "Images of the pool with the same pixels as a test image. Evaluations leave them out."
+            st.metric("Also in test", f"{summary.n_shared:,}", help=shared)
         st.metric("Problems", f"{summary.n_problems:,}", help="Files that could not be used. See the Problems tab.")
         st.metric("Originals", size(summary.file_bytes))
 

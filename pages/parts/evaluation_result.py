@@ -181,6 +181,7 @@ def stands_on(project: Project, evaluation: Evaluation, view: EvaluationView) ->
             f"Trained with {TRUTHS.get(facts['truth'], facts['truth'])}, tested on {facts['n_test']:,} images "
             f"({TESTED_ON.get(facts['test'], facts['test'])}){LAST[evaluation.test != PROBE]}."
         )
+    sentences += filter(None, [facts.get("copies_words")])
     if evaluation.test == SCRATCH:
         schedule = f": {evaluation.schedule}" if evaluation.schedule else ""
         sentences.append(f"From scratch, preset {literal(evaluation.preset)}{schedule}.")

@@ -36,8 +36,8 @@ class EvaluationData:
 
     ``labels`` (N,) for the pool's images, of the kind ``truth``. ``test`` is "split", "final" or "held out"; but for
     the first, ``held_mask`` (N,) marks the images of the pool that are tested on and ``held_labels`` (N,) are their
-    true labels. ``left_mask`` (N,) marks others that are neither chosen nor trained on: copies of test images, and
-    those of the final test that nobody has labeled yet.
+    true labels. ``left_mask`` (N,) marks others that are neither chosen nor trained on: ``n_copies`` of test images,
+    ``n_near`` that are nearly alike, and those of the final test that nobody has labeled yet.
     """
 
     truth: str
@@ -48,6 +48,8 @@ class EvaluationData:
     held_mask: BoolArray
     held_labels: IntArray
     left_mask: BoolArray
+    n_copies: int = 0
+    n_near: int = 0
 
     @property
     def chosen_from(self) -> IntArray:
@@ -71,11 +73,13 @@ def evaluation_data(
     snapshot: LabelsSnapshot | None = None,
     final: LabelsSnapshot | None = None,
     pseudo: PseudoRun | None = None,
+    alike: IntArray | None = None,
 ) -> EvaluationData:
     """The labels of kind ``truth``, or the best there are, and what to test on; refused in words where there is none.
 
     ``snapshot``, ``final`` and ``pseudo`` are the people's labels, those of the final test and the pseudo-labels to use
-    instead of the present ones.
+    instead of the present ones. ``alike`` (N + M,) has one number, a position, for images of the pool and then of the
+    tests that are nearly alike (``trials.alike``); None where that is not known.
     """
     pool = pool or project.pool()
     snapshot = open_store(project).snapshot() if snapshot is None else snapshot  # one without labels is one, too
@@ -83,18 +87,37 @@ def evaluation_data(
     kind, labels, names = _truth(project, truth, pool, snapshot, pseudo)
     if len(names) < 2:
         raise InvalidDataError(f"An evaluation needs at least two classes; there are {len(names)}.")
-    nobody = np.zeros(len(pool), dtype=bool)
-    kept = snapshot.final_mask(pool.ids, pool.duplicate_of)
+    alike = np.arange(len(pool)) if alike is None else alike
+    own = alike[: len(pool)]
     n_split = int((reference_on(names, project.test_set()) >= 0).sum())
+    test, held, true, n_test = SPLIT, np.zeros(len(pool), dtype=bool), labels, n_split
     if n_split:
-        return EvaluationData(kind, labels, names, SPLIT, n_split, nobody, labels, kept)
-    test, held, true = _held(kind, labels, names, pool, snapshot, final)
-    copies = np.isin(pool.duplicate_of, pool.duplicate_of[held])
-    return EvaluationData(kind, labels, names, test, int(held.sum()), held, true, (copies | kept) & ~held)
+        copies = _copies_of_tests(project, pool)
+        near = np.isin(own, alike[len(pool) :])
+    else:
+        test, held, true = _held(kind, labels, names, pool, snapshot, final, own)
+        n_test = int(held.sum())
+        copies = np.isin(pool.duplicate_of, pool.duplicate_of[held]) & ~held
+        near = np.isin(own, own[held])
+    near = near & ~copies & ~held
+    left = copies | near | (snapshot.final_mask(pool.ids, pool.duplicate_of) & ~held)
+    return EvaluationData(kind, labels, names, test, n_test, held, true, left, int(copies.sum()), int(near.sum()))
+
+
+def _copies_of_tests(project: Project, pool: Pool) -> BoolArray:
+    """(N,) the images of the pool that have the same pixels as a test image."""
+    everything, tests = project.everything(), project.test_set()
+    return np.isin(everything.duplicate_of[pool.rows], everything.duplicate_of[tests.rows])
 
 
 def _held(
-    kind: str, labels: IntArray, names: tuple[str, ...], pool: Pool, snapshot: LabelsSnapshot, final: LabelsSnapshot
+    kind: str,
+    labels: IntArray,
+    names: tuple[str, ...],
+    pool: Pool,
+    snapshot: LabelsSnapshot,
+    final: LabelsSnapshot,
+    alike: IntArray,
 ) -> tuple[str, BoolArray, IntArray]:
     """Which kind of test there is without a test split, the images (N,) it tests on, and the true labels (N,)."""
     by_people, _ = final.on_pool(pool.ids, pool.duplicate_of)
@@ -108,7 +131,7 @@ def _held(
             "There is nothing to test on: the pool has no test split, and no uniformly drawn image has a true label. "
             "Import test images, or label some that were drawn uniformly."
         )
-    held = part_to_test(labeled_idx, pool.ids, pool.duplicate_of, TEST_FRACTION) & (true >= 0)
+    held = part_to_test(labeled_idx, pool.ids, pool.duplicate_of, TEST_FRACTION, alike) & (true >= 0)
     if not held.any():
         raise MissingStepError(f"{len(labeled_idx):,} labeled images are too few to hold some out. Label more.")
     return HELD_OUT, held, true
@@ -175,7 +198,15 @@ def test_words(data: EvaluationData, methods: Iterable[str]) -> str:
         "scoring or search; their images were among the unlabeled ones.",
         HELD_OUT: f"The pool has no test split: {n} of its images were held out of every coreset and tested on.",
     }[data.test]
-    return " ".join(filter(None, [words, caveat(data.test, data.truth, methods)]))
+    return " ".join(filter(None, [words, caveat(data.test, data.truth, methods), copies_words(data)]))
+
+
+def copies_words(data: EvaluationData) -> str:
+    """How many images of the pool were left out because they are test images once more; nothing where none was."""
+    counts = ((data.n_copies, "copy", "copies"), (data.n_near, "near-copy", "near-copies"))
+    found = " and ".join(f"{n:,} {single if n == 1 else several}" for n, single, several in counts if n)
+    were = "was" if data.n_copies + data.n_near == 1 else "were"
+    return f"{found} of test images {were} left out of every coreset and of the full data." if found else ""
 
 
 def seen_facts(project: Project, pseudo: PseudoRun | None, final: LabelsSnapshot) -> dict[str, Any]:
@@ -210,6 +241,9 @@ def data_facts(settings: EvaluationSettings, data: EvaluationData, n_pool: int) 
         "n_pool": n_pool,
         "n_chosen_from": len(data.chosen_from),
         "n_test": data.n_test,
+        "n_copies": data.n_copies,
+        "n_near_copies": data.n_near,
+        "copies_words": copies_words(data),
         "full_epochs": for_full(settings.supervised(), settings.ratios, len(data.chosen_from)).epochs,
         "methods": {name: "Full data" if name == FULL else METHODS.title(name) for name in settings.methods},
     }

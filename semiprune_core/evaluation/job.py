@@ -18,7 +18,15 @@ from semiprune_core.dynamics.finetuned import finetuned_start
 from semiprune_core.dynamics.frozen import labeled_test_features
 from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.errors import ConflictError, SemiPruneError
-from semiprune_core.evaluation.data import SPLIT, EvaluationData, data_facts, evaluation_data, seen_facts, tested_ids
+from semiprune_core.evaluation.data import (
+    SPLIT,
+    EvaluationData,
+    copies_words,
+    data_facts,
+    evaluation_data,
+    seen_facts,
+    tested_ids,
+)
 from semiprune_core.evaluation.settings import (
     ARTIFACT,
     DATA_FACTS,
@@ -31,7 +39,7 @@ from semiprune_core.evaluation.settings import (
     planned_trials,
     write_evaluation,
 )
-from semiprune_core.evaluation.submit import pinned_final, pinned_pseudo, pinned_snapshot
+from semiprune_core.evaluation.submit import check_left, pinned_final, pinned_pseudo, pinned_snapshot
 from semiprune_core.evaluation.tuned import OWN_SEARCHES, search_facts, searches_behind
 from semiprune_core.jobs import JOB_KINDS, JobContext
 from semiprune_core.labeling.snapshot import LabelsSnapshot
@@ -49,6 +57,7 @@ from semiprune_core.selection import Basis
 from semiprune_core.selection.options import take_evidence
 from semiprune_core.training import check_pool
 from semiprune_core.trials import BOOK, FINETUNE, FULL, PROBE, Trial, TrialBook
+from semiprune_core.trials.alike import alike
 from semiprune_core.trials.apart import held_out_facts, keep_to_test
 from semiprune_core.trials.kinds import TrialSettings, for_full, pinned_features, probe_on
 from semiprune_core.trials.probe import probe_rows
@@ -73,7 +82,11 @@ def run(context: JobContext) -> dict[str, Any]:
     context.drop_older_streams()
     snapshot, pseudo = pinned_snapshot(project, context.pins), pinned_pseudo(project, context.pins)
     final = pinned_final(project, context.pins)
-    data = evaluation_data(project, settings.truth, pool=pool, snapshot=snapshot, final=final, pseudo=pseudo)
+    near = alike(project, context.pins, context)
+    data = evaluation_data(
+        project, settings.truth, pool=pool, snapshot=snapshot, final=final, pseudo=pseudo, alike=near
+    )
+    check_left(len(data.chosen_from), settings.ratios, len(data.class_names), copies_words(data))
     scores = _pinned_scores(context)
     basis = dataclasses.replace(scores.basis() if scores else Basis(len(pool)), n_images=len(data.chosen_from))
     planned = planned_trials(settings, basis)

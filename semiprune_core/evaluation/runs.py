@@ -20,6 +20,7 @@ from semiprune_core.evaluation.data import (
     SPLIT,
     EvaluationData,
     caveat,
+    copies_words,
     evaluation_data,
 )
 from semiprune_core.evaluation.settings import (
@@ -39,6 +40,7 @@ from semiprune_core.project.workspace import Project
 from semiprune_core.records import coreset_size
 from semiprune_core.results import ScoreRun, made_from
 from semiprune_core.trials import FINETUNE, FULL, PROBE, SCRATCH, TESTS
+from semiprune_core.trials.alike import known_alike
 from semiprune_core.trials.kinds import PROBE_SECONDS, PROBED_PER_SECOND, for_full
 
 TRUTHS = {
@@ -99,7 +101,7 @@ def available_data(project: Project) -> dict[str, EvaluationData]:
     data_by_truth = {}
     for truth in TRUTHS:
         with contextlib.suppress(SemiPruneError):
-            data_by_truth[truth] = evaluation_data(project, truth)
+            data_by_truth[truth] = evaluation_data(project, truth, alike=known_alike(project))
     return data_by_truth
 
 
@@ -121,15 +123,14 @@ WHAT_IT_FITS = {
 
 def data_sentence(data: EvaluationData, test: str = SCRATCH) -> str:
     """What is trained with and tested on, plainly."""
-    words = f"{WHAT_IT_FITS[test]} with {TRUTHS[data.truth]}"
-    if data.test == SPLIT:
-        return f"{words} and tests it on the {data.n_test:,} test images that came with the pool."
-    if data.test == FINAL:
-        return f"{words} and tests it on the {data.n_test:,} labels that were kept for the final test."
-    return (
-        f"{words} and tests it on {data.n_test:,} images of the pool that are held out of every coreset, because "
-        "the pool came without test images and no labels were kept for a final test."
-    )
+    tested = {
+        SPLIT: f"the {data.n_test:,} test images that came with the pool.",
+        FINAL: f"the {data.n_test:,} labels that were kept for the final test.",
+        HELD_OUT: f"{data.n_test:,} images of the pool that are held out of every coreset, because the pool came "
+        "without test images and no labels were kept for a final test.",
+    }[data.test]
+    copies = copies_words(data).replace(" were left", " are left").replace(" was left", " is left")
+    return f"{WHAT_IT_FITS[test]} with {TRUTHS[data.truth]} and tests it on {tested} {copies}".rstrip()
 
 
 def planned(settings: EvaluationSettings) -> list[tuple[str, float, int]]:

@@ -33,6 +33,7 @@ from semiprune_core.records import UNLABELED, IntArray
 from semiprune_core.settings import Settings
 from semiprune_core.streams import Purpose
 from semiprune_core.trials import FULL
+from semiprune_core.trials.alike import known_alike, pin_features
 from semiprune_core.trials.kinds import for_full
 
 ARTIFACT = "study"
@@ -305,7 +306,7 @@ def submit_study(
     snapshot = open_store(project).snapshot()
     final = open_store(project).final_test()
     # pseudo-labels will not do: they are what is studied
-    data = evaluation_data(project, settings.truth, snapshot=snapshot, final=final)
+    data = evaluation_data(project, settings.truth, snapshot=snapshot, final=final, alike=known_alike(project))
     axis, n = settings.axis, len(settings.shares)
     fewest = min(share.n_images for share in settings.plan(len(data.chosen_from)))
     remedy = "Choose smaller ratios."
@@ -318,6 +319,6 @@ def submit_study(
         settings.replace(truth=data.truth).to_json(),
         title=f"{axis.title}, {n} {axis.column}{'s' if n != 1 else ''}",
         device=machine.devices_for(device),
-        pins={"pool": project.pool().hash, **pin_labels(project, snapshot, final)},
+        pins={"pool": project.pool().hash, **pin_labels(project, snapshot, final), **pin_features(project)},
         immediate=immediate,
     )

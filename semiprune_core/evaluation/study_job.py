@@ -21,7 +21,7 @@ from semiprune_core import files, streams
 from semiprune_core.coresets import CoresetRequest
 from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.dynamics.scoring import default_score_settings
-from semiprune_core.evaluation.data import SPLIT, evaluation_data, tested_ids
+from semiprune_core.evaluation.data import SPLIT, copies_words, evaluation_data, tested_ids
 from semiprune_core.evaluation.runs import titles_of
 from semiprune_core.evaluation.settings import FINAL_PIN, RANDOM, TESTED_IDS
 from semiprune_core.evaluation.studies import (
@@ -56,6 +56,7 @@ from semiprune_core.selection import Basis
 from semiprune_core.streams import Purpose
 from semiprune_core.training import check_pool
 from semiprune_core.trials import BOOK, FULL, Trial, TrialBook
+from semiprune_core.trials.alike import alike
 from semiprune_core.trials.apart import held_out_facts, ids_hash, keep_to_test
 from semiprune_core.trials.kinds import for_full
 from semiprune_core.trials.run import Workbench
@@ -110,8 +111,9 @@ class Study:
         context.drop_older_streams()
         snapshot = pinned_snapshot(context.project, context.pins)
         final = pinned_final(context.project, context.pins)
+        near = alike(context.project, context.pins, context)
         self.data = evaluation_data(
-            context.project, self.settings.truth, pool=self.pool, snapshot=snapshot, final=final
+            context.project, self.settings.truth, pool=self.pool, snapshot=snapshot, final=final, alike=near
         )
         self.n_classes = len(self.data.class_names)
         among = self.data.chosen_from
@@ -174,6 +176,9 @@ class Study:
                 full_epochs=for_full(self.settings.supervised(), self.settings.ratios, len(self.pool)).epochs,
                 n_pool=len(self.pool),
                 n_test=self.data.n_test,
+                n_copies=self.data.n_copies,
+                n_near_copies=self.data.n_near,
+                copies_words=copies_words(self.data),
                 n_trials=len(table),
                 methods=titles_of([RANDOM, *self.settings.methods]),
             )

@@ -24,7 +24,7 @@ from semiprune_core.results.features import latest_features
 from semiprune_core.results.score_source import has_own_evidence
 from semiprune_core.training import FROZEN, keep_snapshot, read_snapshot, snapshot_path
 from semiprune_core.trials import FULL, PROBE, SCRATCH, usual_test
-from semiprune_core.trials.kinds import FEATURES
+from semiprune_core.trials.alike import known_alike, pin_features
 
 
 def submit_evaluation(
@@ -37,7 +37,8 @@ def submit_evaluation(
     pool = project.pool()
     snapshot = open_store(project).snapshot()
     final = open_store(project).final_test()
-    data = evaluation_data(project, settings.truth, pool=pool, snapshot=snapshot, final=final)
+    near = known_alike(project)
+    data = evaluation_data(project, settings.truth, pool=pool, snapshot=snapshot, final=final, alike=near)
     scores = _checked_scores(project, settings, pool)
     _check_room(project, settings, data)
     pins = {"pool": pool.hash, **pin_labels(project, snapshot, final)}
@@ -45,7 +46,8 @@ def submit_evaluation(
     if pseudo is not None:
         pins["pseudo"] = pseudo.hash
     if settings.test == PROBE:
-        pins[FEATURES] = latest_features(project).artifact.hash
+        latest_features(project)  # refused where there are none
+    pins |= pin_features(project)
     if scores is not None:
         pins["scores"] = scores.artifact.hash
         settings = _with_searched(project, settings, scores)

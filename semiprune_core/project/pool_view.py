@@ -24,6 +24,9 @@ class PoolSummary:
     n_test: int
     n_classes: int
     n_duplicates: int
+    """Copies within the pool and within the tests."""
+    n_shared: int
+    """Images of the pool that are test images too."""
     n_problems: int
     file_bytes: int
     class_counts: dict[str, int]
@@ -49,7 +52,8 @@ def pool_summary(pool: Pool) -> PoolSummary:
         n_pool=len(in_pool),
         n_test=len(pool.split("test")),
         n_classes=len(pool.class_names),
-        n_duplicates=int((pool.duplicate_of != np.arange(len(pool))).sum()),
+        n_duplicates=sum(_n_copies(pool.split(name)) for name in ("pool", "test")),
+        n_shared=_n_shared(pool),
         n_problems=sum(int(segment.artifact.facts["n_problems"]) for segment in pool.segments),
         file_bytes=int(pc.sum(pool.column("file_bytes")).as_py() or 0),
         class_counts=dict(zip(pool.class_names, counts.tolist(), strict=True)),
@@ -57,6 +61,15 @@ def pool_summary(pool: Pool) -> PoolSummary:
         converted=[row for row in _counted(pool, ["converted"]) if row[0] is not None],
         sizes=_counted(pool, ["width", "height"])[:2000],
     )
+
+
+def _n_copies(part: Pool) -> int:
+    return int((part.duplicate_of != np.arange(len(part))).sum())
+
+
+def _n_shared(pool: Pool) -> int:
+    is_test = _equals(pool.column("split"), "test")
+    return int(np.isin(pool.duplicate_of[~is_test], pool.duplicate_of[is_test]).sum())
 
 
 def _counted(pool: Pool, columns: list[str]) -> list[Any]:

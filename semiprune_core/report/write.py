@@ -147,6 +147,7 @@ def _pool(project: Project, pool: Pool) -> str:
         "images": f"{summary.n_pool:,}",
         "for testing": f"{summary.n_test:,}",
         "duplicates": f"{summary.n_duplicates:,}",
+        **({"also in the tests": f"{summary.n_shared:,}"} if summary.n_test else {}),
         "problems": f"{summary.n_problems:,}",
         "original files": f"{summary.file_bytes / 1e6:,.1f} MB",
     }
@@ -376,7 +377,7 @@ def _evaluation(project: Project, pool: Pool) -> str:
     labels = TRUTHS.get(str(artifact.facts.get("truth")), "the labels at hand")
     tests = TESTED_ON.get(str(artifact.facts.get("test")), "images that were not trained on")
     words.append(f"Coresets were trained with {labels} and tested on {artifact.facts['n_test']:,} images ({tests}).")
-    words += [view.caveat] if view.caveat else []
+    words += filter(None, [view.caveat, artifact.facts.get("copies_words")])
     return draw.section(
         "Evaluation",
         *map(draw.paragraph, _evaluated_before(project, pool)),

@@ -27,6 +27,7 @@ from semiprune_core.search.grid import Grid, best_epochs, grid_of
 from semiprune_core.selection.options import take_evidence
 from semiprune_core.training import check_pool, read_snapshot, snapshot_path
 from semiprune_core.trials import BOOK, Trial, TrialBook
+from semiprune_core.trials.alike import alike
 from semiprune_core.trials.apart import held_out_facts, ids_hash, keep_to_test, part_to_compare
 from semiprune_core.trials.kinds import TrialSettings, pinned_features, probe_on
 from semiprune_core.trials.probe import probe_rows
@@ -45,11 +46,8 @@ def run(context: JobContext) -> dict[str, Any]:
     context.check_pin("scores", source.artifact)
     context.drop_older_streams()
     grid, book = grid_of(settings, source), TrialBook(context.folder / BOOK)
-    free = ~_final_mask(context, pool)
-    compared_mask = part_to_compare(
-        np.flatnonzero(free), pool.ids, pool.duplicate_of, settings.validation, settings.split_seed
-    )
-    chosen_from, compared_ids = np.flatnonzero(free & ~compared_mask), pool.ids[compared_mask]
+    compared_mask, chosen_from = _parts(context, settings, pool)
+    compared_ids = pool.ids[compared_mask]
     keep_to_test(context.folder, book, ids_hash(compared_ids))
     bench = _workbench(context, settings, grid, source, pool, compared_mask, len(chosen_from), book)
     choice = Choice(project, source, pool, chosen_from)
@@ -80,6 +78,16 @@ def run(context: JobContext) -> dict[str, Any]:
             minutes=round(sum(result["seconds"] for _, result in book) / 60, 2),
         )
     return _result(open_artifact(draft.folder))
+
+
+def _parts(context: JobContext, settings: SearchSettings, pool: Pool) -> tuple[BoolArray, IntArray]:
+    """(N,) the images that values are compared on, and the positions that coresets are chosen from: neither holds an
+    image of the final test, and no near-copy of a compared image is chosen."""
+    final, near = _final_mask(context, pool), alike(context.project, context.pins, context)
+    together = pool.duplicate_of if near is None else near[: len(pool)]
+    drawn = (settings.validation, settings.split_seed, together)
+    compared = part_to_compare(np.flatnonzero(~final), pool.ids, pool.duplicate_of, *drawn)
+    return compared, np.flatnonzero(~final & ~compared & ~np.isin(together, together[compared]))
 
 
 def _final_mask(context: JobContext, pool: Pool) -> BoolArray:

@@ -19,7 +19,8 @@ from semiprune_core.results.score_source import ScoreSource, labels_behind, open
 from semiprune_core.results.search import FINETUNE, KIND, PROBE, SearchSettings
 from semiprune_core.search.grid import grid_of
 from semiprune_core.training import SCRATCH, keep_snapshot
-from semiprune_core.trials.kinds import FEATURES, PROBE_SECONDS, PROBED_PER_SECOND, usual_test
+from semiprune_core.trials.alike import pin_features
+from semiprune_core.trials.kinds import PROBE_SECONDS, PROBED_PER_SECOND, usual_test
 
 PROBE_SEEDS = 5
 
@@ -131,7 +132,8 @@ def submit_search(
         keep_snapshot(project, snapshot)
         pins["labels"] = snapshot.hash
     if settings.test == PROBE:
-        pins[FEATURES] = latest_features(project).artifact.hash
+        latest_features(project)  # refused where there are none
+    pins |= pin_features(project)
     if isinstance(source, ScoreRun):
         pins["pseudo"] = made_from(project, source.artifact, "pseudo").hash
     return jobs.submit(

@@ -118,7 +118,7 @@ def test_only_uniformly_drawn_labels_may_test(workspace, tmp_path):
 
 def held_out_of_pseudo(store, pool):
     labels = np.zeros(len(pool), int)
-    test, held, _ = data._held("pseudo", labels, ("a", "b"), pool, store.snapshot(), store.final_test())
+    test, held, _ = data._held("pseudo", labels, ("a", "b"), pool, store.snapshot(), store.final_test(), np.arange(60))
     assert test == HELD_OUT
     return held
 
