@@ -1,7 +1,8 @@
 """One guard for every path that comes from outside: folders, archives, manifests, uploads, export names.
 
-A path is used only if its real location (links followed) lies under an allowed root. The roots are a setting,
-``SEMIPRUNE_ROOTS`` (separated like ``PATH``); the default is the user's home and the workspace.
+A path is used only if its real location (links followed) lies under an allowed root and no part of it below the root
+begins with a dot. The roots are a setting, ``SEMIPRUNE_ROOTS`` (separated like ``PATH``); without it they are the
+folders that a person has allowed one by one. Of the workspace only what was uploaded may be read.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 from semiprune_core.errors import UnsafePathError
 
@@ -25,6 +25,9 @@ URL = re.compile(
 PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\\:\0]+(?:/(?!\.\.?(?:/|\Z))[^/\\:\0]+)*")
 """Relative paths that have one spelling already, unless letters beyond ASCII come into it."""
 ROOTS_VARIABLE = "SEMIPRUNE_ROOTS"
+SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/usr", "/var")
+MOUNTED = ("/run/media",)
+"""Where disks of a person's own appear below a folder of the system's."""
 
 
 @dataclass(frozen=True)
@@ -32,20 +35,39 @@ class PathGuard:
     """Answers one question: may this path be read?"""
 
     roots: tuple[Path, ...]
+    closed: Path | None = None
+    """Nothing in here may be read, but for roots that lie below it."""
 
     def resolve(self, path: str | Path, *, base: Path | None = None) -> Path:
-        """The real path, if it lies under an allowed root; relative ones start at ``base``."""
+        """The real path, if it may be read; relative ones start at ``base``."""
         text = os.fspath(path)
-        self.check_text(text)
-        joined = os.path.expanduser(text) if base is None else os.path.join(base, text)
-        real = Path(os.path.realpath(joined))
-        if not any(is_inside(real, root) for root in self.roots):
-            allowed = ", ".join(str(root) for root in self.roots)
+        real = real_path(text, base=base)
+        around = [root for root in self.roots if is_inside(real, root)]
+        if any(self._opens(root, real) for root in around):
+            return real
+        if self.closed is not None and is_inside(real, self.closed):
             raise UnsafePathError(
-                f"{shown(text)} lies outside the allowed folders ({allowed}). "
-                f"Move it there, or add its folder to {ROOTS_VARIABLE}."
+                f"{shown(text)} lies in the workspace, of which only uploads are read. Give the folder of the images.",
+                code="PATH_IN_WORKSPACE",
             )
-        return real
+        if around:
+            raise UnsafePathError(
+                f"{shown(text)} is hidden: a part of it begins with a dot. Copy what you need to a folder that is not.",
+                code="PATH_HIDDEN",
+            )
+        allowed = ", ".join(str(root) for root in self.roots if not self._is_closed(root)) or "none yet"
+        raise UnsafePathError(
+            f"{shown(text)} lies outside the allowed folders ({allowed}). "
+            f"Move it there, or add its folder to {ROOTS_VARIABLE}."
+        )
+
+    def _is_closed(self, path: Path) -> bool:
+        return self.closed is not None and is_inside(path, self.closed)
+
+    def _opens(self, root: Path, real: Path) -> bool:
+        if self._is_closed(real) and (not self._is_closed(root) or root == self.closed):
+            return False
+        return not has_hidden_part(real.relative_to(root))
 
     @staticmethod
     def check_text(text: str) -> None:
@@ -65,12 +87,37 @@ def is_inside(path: Path, root: Path) -> bool:
     return os.path.commonpath([path, root]) == str(root)
 
 
-def guard_from_environment(workspace: Path) -> PathGuard:
-    """The guard of this installation: ``SEMIPRUNE_ROOTS``, or the home folder and the workspace."""
+def real_path(text: str, *, base: Path | None = None) -> Path:
+    """Where a path leads, links followed; addresses of other machines are refused."""
+    PathGuard.check_text(text)
+    return Path(os.path.realpath(os.path.expanduser(text) if base is None else os.path.join(base, text)))
+
+
+def has_hidden_part(path: PurePath) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def roots_from_environment() -> tuple[Path, ...] | None:
+    """The folders that ``SEMIPRUNE_ROOTS`` names; None where it is not set."""
     setting = os.environ.get(ROOTS_VARIABLE)
-    named: Iterable[str | Path] = setting.split(os.pathsep) if setting else [Path.home()]
-    roots = [Path(os.path.realpath(Path(root).expanduser())) for root in named if os.fspath(root)]
-    return PathGuard(tuple(dict.fromkeys([*roots, Path(os.path.realpath(workspace))])))
+    if not setting:
+        return None
+    return tuple(Path(os.path.realpath(Path(root).expanduser())) for root in setting.split(os.pathsep) if root)
+
+
+def check_can_be_allowed(folder: Path) -> None:
+    """Refuse folders that nobody should open to the pages by a click: systems', hidden ones, a whole home."""
+    home = Path(os.path.realpath(Path.home()))
+    system = any(is_inside(folder, Path(name)) for name in SYSTEM) and not any(
+        is_inside(folder, inner) and folder != inner for inner in (home, *map(Path, MOUNTED))
+    )
+    if not folder.exists():
+        raise UnsafePathError(f"{shown(str(folder))} is not on this server. Check the spelling.", code="FILE_MISSING")
+    if system or is_inside(home, folder) or has_hidden_part(folder):
+        raise UnsafePathError(
+            f"{shown(str(folder))} holds more than images and cannot be allowed here. Move the images to a folder of "
+            f"their own, or start the app with {ROOTS_VARIABLE}."
+        )
 
 
 def normal_relative(text: str) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from semiprune_core.errors import UnsafePathError
-from semiprune_core.paths import PathGuard, guard_from_environment, is_inside, normal_relative, shown
+from semiprune_core.paths import PathGuard, check_can_be_allowed, is_inside, normal_relative, shown
+from semiprune_core.project.workspace import Workspace
 
 CLIMBS = [
     "..",
@@ -123,7 +124,7 @@ def test_a_hostile_path_is_refused_or_stays_inside(path, tree):
     try:
         real = PathGuard((root,)).resolve(path, base=root)
     except UnsafePathError as error:
-        assert error.code in ("PATH_OUTSIDE_ROOT", "URL_NOT_SUPPORTED")
+        assert error.code in ("PATH_OUTSIDE_ROOT", "PATH_HIDDEN", "URL_NOT_SUPPORTED")
         assert str(error).isprintable()
         assert len(str(error)) < 800
     else:
@@ -171,9 +172,54 @@ def test_a_neighbour_with_the_same_beginning_is_not_inside():
 
 def test_the_roots_come_from_the_environment(tree, monkeypatch):
     monkeypatch.setenv("SEMIPRUNE_ROOTS", f"{tree}/allowed{os.pathsep}{os.pathsep}{tree}/allowed")
-    assert guard_from_environment(tree / "outside").roots == (tree / "allowed", tree / "outside")
+    guard = Workspace(tree / "outside").guard
+    assert guard.roots == (tree / "allowed", tree / "outside/.uploads", tree / "outside/weights")
+
+
+def test_without_a_setting_only_what_was_allowed_is_open(tree, monkeypatch):
     monkeypatch.delenv("SEMIPRUNE_ROOTS")
-    assert guard_from_environment(tree / "outside").roots == (Path.home().resolve(), tree / "outside")
+    workspace = Workspace(tree / "outside")
+    for path in (Path.home(), Path.home() / "pictures", tree / "allowed/a/fine.png"):
+        with pytest.raises(UnsafePathError, match="none yet"):
+            workspace.guard.resolve(path)
+    workspace.allow_folder(tree / "allowed")
+    assert Workspace(tree / "outside").guard.resolve(tree / "allowed/a/fine.png")
+    workspace.forget_folder(tree / "allowed")
+    with pytest.raises(UnsafePathError):
+        workspace.guard.resolve(tree / "allowed/a/fine.png")
+
+
+@pytest.mark.parametrize("name", [".ssh/id_rsa", "a/.env", ".aws/credentials.csv", "dot-link/x.csv"])
+def test_what_is_hidden_below_a_root_is_refused(tree, name):
+    (tree / "allowed/.ssh").mkdir()
+    (tree / "allowed/dot-link").symlink_to(".ssh")
+    with pytest.raises(UnsafePathError) as caught:
+        PathGuard((tree / "allowed",)).resolve(tree / "allowed" / name)
+    assert caught.value.code == "PATH_HIDDEN"
+    assert PathGuard((tree / "allowed/.ssh",)).resolve(tree / "allowed/.ssh/x.png")  # a root is named on purpose
+
+
+@pytest.mark.parametrize("roots", [".", "..", "../.."])
+@pytest.mark.parametrize("name", ["secret", "birds/labels.sqlite", "birds/project.json", ".locks/cpu.lock"])
+def test_of_the_workspace_only_uploads_are_read(tree, monkeypatch, roots, name):
+    monkeypatch.setenv("SEMIPRUNE_ROOTS", str(tree / "allowed" / roots))
+    workspace = Workspace(tree / "allowed")
+    with pytest.raises(UnsafePathError) as caught:
+        workspace.guard.resolve(tree / "allowed" / name)
+    assert caught.value.code == "PATH_IN_WORKSPACE"
+    assert workspace.guard.resolve(workspace.uploads_folder / "0a/files/1")
+
+
+def test_a_page_allows_no_home_no_system_and_nothing_hidden(tree, monkeypatch):
+    monkeypatch.setenv("HOME", str(tree))
+    for folder in (Path("/"), Path("/etc"), Path("/usr/share"), tree, tree.parent, tree / "nothing"):
+        with pytest.raises(UnsafePathError):
+            check_can_be_allowed(folder)
+    (tree / "allowed/.hidden").mkdir()
+    with pytest.raises(UnsafePathError):
+        check_can_be_allowed(tree / "allowed/.hidden")
+    check_can_be_allowed(tree / "allowed")
+    check_can_be_allowed(tree / "allowed/a/fine.png")
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,15 @@ from pages.parts import components, errors, knobs, urls
 from pages.parts import project as projects
 from pages.parts.text import literal, size
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.importing import allowing
 from semiprune_core.importing.corruptions import MILD, SEVERITIES
 from semiprune_core.importing.sources import SOURCES, datasets, kinds_by_suffix, manifest
 from semiprune_core.importing.sources.base import Form, SourceSpec
 from semiprune_core.importing.sources.uploads import uploaded_source
 from semiprune_core.knobs import knobs_of
+from semiprune_core.paths import check_can_be_allowed, roots_from_environment
 from semiprune_core.server import browser_token
+from semiprune_core.server.access import lets_others_in
 from semiprune_core.server.uploads import folder_of
 
 UPLOAD = "upload"
@@ -62,6 +65,7 @@ def choose_source(key: str) -> SourceSpec | None:
     except SemiPruneError as error:
         errors.show(error)
         return None
+    allowed_folders(key)
     variants = _variants(key)
     if spec is None:
         return None
@@ -113,6 +117,8 @@ def _typed(key: str, kind: str) -> SourceSpec | None:
         return None
     if form.is_a == "text":
         return SourceSpec(kind, text, options)
+    if not _may_read(key, SourceSpec(kind, text, options)):
+        return None
     real = projects.workspace().guard.resolve(text)
     if not (real.is_dir() if form.is_a == "folder" else real.is_file()):
         raise SemiPruneError(f"{text} is not a {form.is_a} on this server. Check the spelling.")
@@ -123,6 +129,8 @@ def _typed(key: str, kind: str) -> SourceSpec | None:
 def _manifest(key: str) -> SourceSpec | None:
     path = st.text_input("Table", placeholder="~/pictures/images.csv", key=f"{key}_table").strip()
     if not path:
+        return None
+    if not _may_read(key, SourceSpec("manifest", path)):
         return None
     real = projects.workspace().guard.resolve(path)
     preview = manifest.preview(real)
@@ -154,8 +162,45 @@ def _torchvision(key: str) -> SourceSpec | None:
     download = st.checkbox("Download if missing", key=f"{key}_download")
     if not root:
         return None
+    spec = SourceSpec("torchvision", name, {"root": root, "download": download})
+    if not _may_read(key, spec):
+        return None
     projects.workspace().guard.resolve(root)
-    return SourceSpec("torchvision", name, {"root": root, "download": download})
+    return spec
+
+
+def _may_read(key: str, spec: SourceSpec) -> bool:
+    """Ask before a folder is read for the first time, and remember the answer."""
+    space = projects.workspace()
+    place = allowing.place_of(spec)
+    if place is None or lets_others_in() or not allowing.is_refused(space, place):
+        return True  # the guard has the last word
+    check_can_be_allowed(place)
+    st.info(
+        f"Nothing in {literal(str(place), 200)} has been read so far. Allow it once, and it may be imported from. "
+        "Hidden files stay closed.",
+        icon=":material/lock:",
+    )
+    if st.button("Allow this folder" if place.is_dir() else "Allow this file", key=f"{key}_allow"):
+        space.allow_folder(place)
+        st.rerun()
+    return False
+
+
+def allowed_folders(key: str) -> None:
+    """Which folders may be read, and a way to take that back."""
+    space = projects.workspace()
+    folders = space.allowed_folders() if roots_from_environment() is None else ()
+    if not folders:
+        return
+    with st.popover("Allowed folders", icon=":material/folder_open:"):
+        st.write("Images may be imported from these. Removing one leaves what was imported as it is.")
+        for number, folder in enumerate(folders):
+            with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+                st.write(literal(str(folder), 200))
+                if st.button("Remove", key=f"{key}_remove_{number}"):
+                    space.forget_folder(folder)
+                    st.rerun()
 
 
 def _variants(key: str) -> tuple[dict[str, Any], ...]:

@@ -8,7 +8,9 @@ from typing import Any
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.embeddings.encoders import DEFAULT
 from semiprune_core.features import submit_features
+from semiprune_core.importing.allowing import allow_named
 from semiprune_core.jobs import commands, follow, supervise
+from semiprune_core.paths import real_path
 from semiprune_core.project.workspace import Workspace
 
 
@@ -24,6 +26,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     project = workspace.project(args.name)
+    allow_named(workspace, real_path(args.weights) if args.weights else None)
     job = submit_features(project, args.encoder, weights=args.weights, size=args.size)
     if args.background:
         supervise(workspace)

@@ -8,10 +8,12 @@ from semiprune_core import jobs, trust
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.embeddings.features import FEATURES
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.importing.allowing import allow_named
 from semiprune_core.labeling import open_store
 from semiprune_core.learning.quality import Share
 from semiprune_core.maps.embedding_map import MapSettings, make_maps
 from semiprune_core.maps.reduce import REDUCERS
+from semiprune_core.paths import real_path
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.results import PseudoRun, latest_pseudo
 from semiprune_core.trust import quality_report
@@ -87,6 +89,7 @@ def _configure_map(parser: argparse.ArgumentParser) -> None:
 
 def _map(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     project = workspace.project(args.name)
+    allow_named(workspace, real_path(args.weights) if args.weights else None)
     settings = MapSettings(
         features=args.features, method=args.method, seed=args.seed, encoder=args.encoder, weights=args.weights
     )

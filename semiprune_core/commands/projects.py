@@ -11,6 +11,7 @@ from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.exporting.verify import first_difference, verify
 from semiprune_core.importing import ImportSettings, import_source, queue_features
+from semiprune_core.importing.allowing import allow_named, place_of
 from semiprune_core.importing.corruptions import MILD, SEVERITIES
 from semiprune_core.importing.sources import SOURCES, parse_source
 from semiprune_core.importing.sources.base import SourceSpec
@@ -77,7 +78,9 @@ def _new(args: argparse.Namespace, workspace: Workspace, console: Console) -> Ou
     pool = None
     if args.size or args.channels:
         pool = PoolSettings(size=args.size or 32, channels=args.channels or 3, fit=args.fit).to_json()
-    settings = ImportSettings(source=_spec(args).to_json(), pool=pool, n_workers=args.workers)
+    spec = _spec(args)
+    allowed = allow_named(workspace, place_of(spec))
+    settings = ImportSettings(source=spec.to_json(), pool=pool, n_workers=args.workers)
     project = workspace.create(args.name, name=slug_of(args.name))
     try:
         artifact = import_source(project, settings, console)
@@ -93,7 +96,9 @@ def _new(args: argparse.Namespace, workspace: Workspace, console: Console) -> Ou
         text += f", {facts['n_problems']:,} files could not be used (listed on the Pool page and in problems.parquet)"
     value = {"project": project.name, "folder": str(project.folder), "artifact": artifact.id, **facts}
     value["features_job"] = features.id if features else None
-    return Outcome(value, text + "." + (" Features follow in the background." if features else ""))
+    value["allowed"] = str(allowed) if allowed else None
+    text += "." + (" Features follow in the background." if features else "")
+    return Outcome(value, text + (f" {allowed} may be read by the app from now on." if allowed else ""))
 
 
 def _projects(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:

@@ -18,9 +18,11 @@ from semiprune_core.dynamics.scoring import with_new_scores, with_settings
 from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.exporting import FORMATS, Exported, ExportOptions, export_coreset, export_csv, hex_ids, options_for
 from semiprune_core.exporting.trees import WAYS
+from semiprune_core.importing.allowing import allow_named
 from semiprune_core.jobs import follow
 from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS, open_knobs
+from semiprune_core.paths import real_path
 from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.results import CoresetRun, ScoreRun, latest_scores, open_coreset
 from semiprune_core.results.evidence import EvidenceRun
@@ -189,6 +191,7 @@ def _own_evidence(
 ) -> EvidenceRun | None:
     """A baseline's evidence, made now where it is not there; None for the project's own methods."""
     settings = assignments("--evidence", args.evidence, "n_neighbours=10")
+    allow_named(project.workspace, real_path(args.weights) if args.weights else None)
     settings |= {name: getattr(args, name) for name in ("encoder", "weights") if getattr(args, name)}
     if not has_own_evidence(request.method):
         if settings:

@@ -15,10 +15,9 @@ from typing import Any
 
 from semiprune_core import files
 from semiprune_core.embeddings.encoders import PACKAGED_SHA256, PACKAGES, USUAL, own_side, packaged_file
+from semiprune_core.project.workspace import Workspace
 
 HERE, MISSING, DAMAGED = "here", "missing", "damaged"
-FOLDER = "weights"
-"""Below the workspace: where a person puts safetensors files."""
 HEADER_BYTES = 8
 
 
@@ -40,7 +39,7 @@ class Weights:
 
 
 def weights_folder(root: Path) -> Path:
-    return root / FOLDER
+    return Workspace(root).weights_folder
 
 
 def known_weights(root: Path) -> list[Weights]:

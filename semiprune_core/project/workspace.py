@@ -2,6 +2,7 @@
 
 $SEMIPRUNE_HOME/                 default ./workspace
   secret                         random, readable by its owner only
+  allowed_folders.json           from where images may be imported, where SEMIPRUNE_ROOTS does not say it
   <project>/
     project.json                 name, title, schema, pool settings, classes' home is the label store
     artifacts/<kind>-<number>/   complete, immutable results
@@ -30,11 +31,12 @@ from typing import Any
 
 from semiprune_core import files
 from semiprune_core.errors import InvalidSettingError, MissingStepError, SemiPruneError, WorkspaceError
-from semiprune_core.paths import PathGuard, guard_from_environment, shown
+from semiprune_core.paths import PathGuard, roots_from_environment, shown
 from semiprune_core.project import artifacts, migrations
 from semiprune_core.project.artifacts import Artifact, Draft
 from semiprune_core.project.pool import Pool, PoolSettings, open_pool
 
+ALLOWED = "allowed_folders.json"
 HOME_VARIABLE = "SEMIPRUNE_HOME"
 PROJECT = migrations.PROJECT
 FIELDS: dict[str, type | tuple[type, ...]] = {"name": str, "title": str, "created": str, "pool": (dict, type(None))}
@@ -73,12 +75,40 @@ class Workspace:
 
     @property
     def guard(self) -> PathGuard:
-        return guard_from_environment(self.root)
+        """What may be read: ``SEMIPRUNE_ROOTS``, else the folders allowed so far; and what was uploaded."""
+        roots = roots_from_environment()
+        closed = Path(os.path.realpath(self.root))
+        named = self.allowed_folders() if roots is None else roots
+        ours = (closed / folder.name for folder in (self.uploads_folder, self.weights_folder))
+        return PathGuard(tuple(dict.fromkeys([*named, *ours])), closed)
+
+    def allowed_folders(self) -> tuple[Path, ...]:
+        """The folders (or single files) that somebody has allowed to be read, in the order in which they did."""
+        path = self.root / ALLOWED
+        if not path.exists():
+            return ()
+        return tuple(Path(folder) for folder in files.read_object(path, {"folders": list})["folders"])
+
+    def allow_folder(self, folder: Path) -> None:
+        """Remember that ``folder`` may be read from now on."""
+        self._remember([*self.allowed_folders(), folder])
+
+    def forget_folder(self, folder: Path) -> None:
+        """Take the permission back; images that were imported from there stay in their projects."""
+        self._remember([allowed for allowed in self.allowed_folders() if allowed != folder])
+
+    def _remember(self, folders: list[Path]) -> None:
+        files.write_json(self.root / ALLOWED, {"folders": [str(folder) for folder in dict.fromkeys(folders)]})
 
     @property
     def uploads_folder(self) -> Path:
         """Where files that arrive by the browser wait until they are imported."""
         return self.root / ".uploads"
+
+    @property
+    def weights_folder(self) -> Path:
+        """Where a person may put weights of encoders."""
+        return self.root / "weights"
 
     @property
     def secret(self) -> str:

@@ -72,6 +72,11 @@ def check_address(address: str | None, password: str | None) -> None:
         )
 
 
+def lets_others_in() -> bool:
+    """Whether the app is set up for more people than the one at this machine."""
+    return bool(os.environ.get(PASSWORD_VARIABLE) or os.environ.get(HOSTS_VARIABLE))
+
+
 def browser_token(workspace: Workspace) -> str:
     """What our pages carry and foreign pages cannot know."""
     return hmac.new(workspace.secret.encode(), b"browser", hashlib.sha256).hexdigest()

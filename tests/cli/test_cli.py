@@ -30,6 +30,15 @@ def test_new_makes_a_project_and_projects_lists_it(capsys, class_folder):
     assert "next: label" in run(capsys, "projects")[1]
 
 
+def test_new_allows_what_it_names_and_says_so(capsys, class_folder, workspace, monkeypatch):
+    monkeypatch.delenv("SEMIPRUNE_ROOTS")
+    words = ("new", "--from", str(class_folder), "--workers", "1", "--size", "32")
+    code, out, _ = run(capsys, *words, "Pets")
+    assert code == 0 and f"{class_folder} may be read by the app from now on." in out
+    assert workspace.allowed_folders() == (class_folder,)
+    assert "from now on" not in run(capsys, *words, "More pets")[1]
+
+
 def test_a_refused_source_leaves_no_project(capsys, tmp_path, workspace):
     (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04 not really")
     code, out, err = run(capsys, "new", "Bad", "--from", str(tmp_path / "bad.zip"), "--json")

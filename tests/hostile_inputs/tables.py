@@ -49,6 +49,7 @@ BAD_ROWS = {
     "missing": ("nothing.png", "FILE_MISSING"),
     "a_folder": ("sub", "FILE_MISSING"),
     "itself": ("m.csv", "NOT_AN_IMAGE"),
+    "hidden": (".hidden/good.png", "PATH_HIDDEN"),
     "no_path": ("", "ROW_WITHOUT_PATH"),
 }
 CASES = [Case(f"row_{name}", _table(_row(path)), code, "listed") for name, (path, code) in BAD_ROWS.items()]
@@ -92,6 +93,8 @@ TABLES: dict[str, tuple[str, Ending, Callable[[Path], SourceSpec]]] = {
         _table(_parquet({"path": ["good.png", "http://x/y.png"]}), "m.parquet"),
     ),
     "parquet_null": ("ROW_WITHOUT_PATH", "listed", _table(_parquet({"path": ["good.png", None]}), "m.parquet")),
+    "no_table_by_name": ("NOT_A_TABLE", "stop", _table(b"path\ngood.png\n", "m.txt")),
+    "no_images": ("CSV_NO_PATH_COLUMN", "stop", _table(b"path,key\nana,s3cret\nbob,geheim\n")),
     "pictures_not_paths": ("CSV_ENCODING", "stop", _table(GOOD)),
 }
 CASES += [Case(f"table_{name}", build, code, ending) for name, (code, ending, build) in TABLES.items()]

@@ -125,6 +125,52 @@ def test_a_table_with_other_column_names_gets_a_chooser(tmp_path, class_folder):
     assert chosen["Label column"] == ["(none)", "where", "what"]
 
 
+@pytest.mark.parametrize(
+    "name, content, words",
+    [
+        ("id_rsa", "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n", "not a table by its name"),
+        ("history.txt", "path\na.png\n", "not a table by its name"),
+        ("keys.csv", "user,key\nana,s3cret\nbob,geheim\n", "names no images"),
+        (".hidden/t.csv", "path\na.png\n", "is hidden"),
+        ("home/secret", "s3cret", "lies in the workspace"),
+    ],
+)
+def test_only_tables_of_images_are_previewed(tmp_path, name, content, words):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(content)
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE).run().switch_page("new.py")
+    app.session_state["new_way"] = "manifest"
+    app.session_state["new_table"] = str(tmp_path / name)
+    app.run()
+    assert not app.exception and not app.dataframe
+    assert words in app.error[0].value.replace("\\", "")
+
+
+def new_from_folder(folder):
+    app = AppTest.from_file(MAIN, default_timeout=PATIENCE).run().switch_page("new.py")
+    app.session_state["new_way"] = "folder"
+    app.session_state["new_folder"] = str(folder)
+    return app.run()
+
+
+def test_a_folder_is_asked_for_once_and_remembered(workspace, class_folder, monkeypatch):
+    monkeypatch.delenv("SEMIPRUNE_ROOTS")
+    monkeypatch.setenv("HOME", str(class_folder.parent))  # folders below a home may be allowed
+    app = new_from_folder(class_folder)
+    assert not app.exception and "Allow it once" in app.info[0].value
+    app.button(key="new_allow").click().run()
+    assert not app.info and not app.error and workspace.allowed_folders() == (class_folder,)
+    app.button(key="new_remove_0").click().run()
+    assert "Allow it once" in app.info[0].value and workspace.allowed_folders() == ()
+
+
+def test_where_others_come_in_nobody_allows_a_folder_by_a_click(class_folder, monkeypatch):
+    monkeypatch.delenv("SEMIPRUNE_ROOTS")
+    monkeypatch.setenv("SEMIPRUNE_PASSWORD", "correct horse battery")
+    app = new_from_folder(class_folder)
+    assert "lies outside the allowed folders" in app.error[0].value and not app.info
+
+
 def fragments_and_dialogs():
     for path in sorted((Path(MAIN).parent).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

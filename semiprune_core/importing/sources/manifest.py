@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import itertools
 import os
 from array import array
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from semiprune_core.errors import SourceError, UnsafePathError
 from semiprune_core.importing.sources.archive import guarded_file, name_hash, repeated
 from semiprune_core.importing.sources.base import POOL_SPLIT, SOURCES, Entry, FileAt, Form, Origin
 from semiprune_core.importing.sources.folder import guarded_folder
-from semiprune_core.importing.sources.layout import split_of
+from semiprune_core.importing.sources.layout import IMAGE_SUFFIXES, has_hidden_part, split_of, suffix_of
 from semiprune_core.paths import PLAIN, PathGuard, is_inside, normal_relative, shown
 from semiprune_core.records import Problem
 
@@ -36,6 +37,8 @@ SPLIT_NAMES = ("split", "subset", "partition", "set")
 MAX_LINE = 1 << 20
 MAX_CELL = csv.field_size_limit()
 BATCH = 8192
+PREVIEWED = 20
+SUFFIXES = (".csv", ".tsv", ".parquet")
 Row = tuple[int, list[str]]
 
 
@@ -61,7 +64,33 @@ class Table:
 
 
 def open_table(path: Path) -> Table:
-    """Find out how a manifest is written and read its header."""
+    """Find out how a manifest is written and read its header; a file that is no table of images is not shown."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise SourceError(
+            f"{shown(path.name)} is not a table by its name. Save it as one of {', '.join(SUFFIXES)}.",
+            code="NOT_A_TABLE",
+        )
+    table = _open_table(path)
+    if not _names_images(table):
+        raise SourceError(
+            f"{shown(path.name)} names no images: none of its columns holds paths such as cats/a.png.",
+            code="CSV_NO_PATH_COLUMN",
+        )
+    return table
+
+
+def _names_images(table: Table) -> bool:
+    """Whether in one column at least half of the first cells are paths of images. A table without rows may pass."""
+    rows = [cells for _, cells in itertools.islice(table.rows(), PREVIEWED)]
+    columns = itertools.zip_longest(*rows, fillvalue="")
+    return not rows or any(_are_images([cell.strip() for cell in cells if cell]) for cells in columns)
+
+
+def _are_images(cells: list[str]) -> bool:
+    return bool(cells) and 2 * sum(suffix_of(cell) in IMAGE_SUFFIXES for cell in cells) >= len(cells)
+
+
+def _open_table(path: Path) -> Table:
     with open(path, "rb") as file:
         start = file.read(4)
     if start == b"PAR1":
@@ -212,7 +241,7 @@ class Preview:
     split_column: str | None
 
 
-def preview(path: str | Path, guard: PathGuard | None = None, n: int = 20) -> Preview:
+def preview(path: str | Path, guard: PathGuard | None = None, n: int = PREVIEWED) -> Preview:
     """The first ``n`` rows; ``guard`` checks the path unless the caller has done so."""
     real = guarded_file(str(path), guard, "table") if guard else Path(path)
     if not real.is_file():
@@ -330,6 +359,9 @@ class ManifestSource:
         return True
 
     def _is_there(self, number: int, path: str) -> bool:
+        if has_hidden_part(path):
+            self._note(number, path, "PATH_HIDDEN", f"names {shown(path)}, a hidden file or in a hidden folder.")
+            return False
         place = os.path.join(self._root, path)
         if not is_inside(Path(os.path.realpath(place)), self._root):
             self._note(number, path, "PATH_OUTSIDE_ROOT", f"names {shown(path)}, a link out of its folder.")
@@ -362,7 +394,7 @@ def _cell(cells: list[str], at: int | None) -> str:
 @SOURCES.register(
     "manifest",
     title="CSV or Parquet table",
-    suffixes=(".csv", ".tsv", ".parquet"),
+    suffixes=SUFFIXES,
     form=Form(
         title="CSV or Parquet",
         explain="A table with a path column, and labels and splits if you have them.",
