@@ -11,6 +11,9 @@ that large pools can be tried on a small machine. Each row is written as soon as
 ``defaults_<dataset>_<n>[_<labeled percent>pc][_pseudo].csv`` in ``--work``, with ``--keep`` in ``results/``; a repeated
 run with the same flags continues where the last one ended. The last line is JSON: per method and ratio the mean gain
 over Random of every knob (points). ``sizes.py`` shows how starting values do on pools of growing size.
+
+Of the kept results, Random's rows with seed 1 on 6,000 Fashion-MNIST images have no share of wrong labels: older
+versions drew that coreset and the labeled tenth alike, so that it held more labels of people than chance would give.
 """
 
 from __future__ import annotations

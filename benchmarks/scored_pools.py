@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from image_data import Data
 
+from semiprune_core import streams
 from semiprune_core.learning.presets import supervised_preset
 from semiprune_core.learning.settings import SSLSettings, SupervisedSettings
 from semiprune_core.learning.ssl_run import train_ssl
@@ -56,7 +57,8 @@ def share_suffix(share: float) -> str:
 def scored(data: Data, settings: SupervisedSettings, ssl: SSLSettings, work: Path, share: float = 0.1) -> ScoredPool:
     """Label a random ``share``, pseudo-label and score the pool, or take what an earlier call left in ``work``."""
     t = settings.epochs
-    how = hashlib.sha256(json.dumps([settings.to_json(), ssl.to_json()], sort_keys=True).encode()).hexdigest()[:8]
+    known = [settings.to_json(), ssl.to_json(), streams.RULE]
+    how = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:8]
     path = work / f"{data.name}_{len(data.labels)}_{t}{share_suffix(share)}_{how}.npz"
     if not path.exists():
         work.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ import pytest
 
 from semiprune_core.cli import build_parser
 from semiprune_core.commands import COMMANDS
+from semiprune_core.learning.presets import SSL_PRESETS, ssl_preset
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -97,3 +98,11 @@ def test_pictures_are_small_and_used():
     assert pictures and {path.name for path in pictures} <= used
     sizes = [path.stat().st_size for path in pictures]
     assert max(sizes) <= LARGEST and sum(sizes) <= LARGEST_TOGETHER
+
+
+@pytest.mark.parametrize("preset", ["quick", "finetune", "standard"])
+def test_the_page_of_train_says_how_long_a_preset_is(preset):
+    settings, lines = ssl_preset(preset), (ROOT / "docs" / "train.md").read_text().splitlines()
+    (row,) = (line for line in lines if line.startswith(f"| {SSL_PRESETS.title(preset)} |"))
+    unlabeled = settings.batch_size * settings.unlabeled_ratio
+    assert f"{settings.n_steps:,} steps of {settings.batch_size} labeled and {unlabeled} unlabeled images" in row
