@@ -23,7 +23,7 @@ from semiprune_core.jobs import supervise_forever
 from semiprune_core.learning import machine
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import Access, studio_routes
-from semiprune_core.server.access import PASSWORD_VARIABLE, check_address
+from semiprune_core.server.access import PASSWORD_VARIABLE, check_address, check_password, start_warnings
 
 log = logging.getLogger("semiprune")
 workspace = Workspace.open()
@@ -31,8 +31,11 @@ password = os.environ.get(PASSWORD_VARIABLE) or None
 address = config.get_option("server.address")
 try:
     check_address(address, password)
+    check_password(password)
 except SemiPruneError as error:
     raise SystemExit(str(error)) from None
+for warning in start_warnings(address, password):
+    log.warning(warning)
 
 
 @contextlib.asynccontextmanager

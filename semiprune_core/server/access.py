@@ -2,7 +2,8 @@
 
 - Only known ``Host`` names are answered (against DNS rebinding): loopback names, the address the server was bound to,
   and those in ``SEMIPRUNE_ALLOWED_HOSTS``.
-- ``SEMIPRUNE_PASSWORD`` puts HTTP Basic authentication in front of every route, pages and WebSocket included.
+- ``SEMIPRUNE_PASSWORD`` puts HTTP Basic authentication in front of every route, pages and WebSocket included. Wrong
+  ones are slowed down (``guesses``); a browser that was let in once has a cookie and never waits for others' guesses.
 - A request that a page of another site makes is refused before anything else sees it: its ``Origin`` must be our
   ``Host``, port included. A WebSocket without an ``Origin`` comes from no browser and is refused too.
 - A write to our own routes must carry the token that our page was given.
@@ -15,11 +16,12 @@ import hashlib
 import hmac
 import ipaddress
 import os
+import secrets
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import Request, cookie_parser
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
@@ -27,10 +29,15 @@ from starlette.websockets import WebSocketClose
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.paths import shown
 from semiprune_core.project.workspace import Workspace
+from semiprune_core.server.guesses import Guesses
 
 HOSTS_VARIABLE = "SEMIPRUNE_ALLOWED_HOSTS"
 PASSWORD_VARIABLE = "SEMIPRUNE_PASSWORD"  # noqa: S105 - a variable's name
 TOKEN_HEADER = "x-semiprune-token"  # noqa: S105 - a header's name
+COOKIE = "semiprune_login"
+NEEDED = "A password is needed."
+LEAST_LETTERS = 8
+LEAST_DIFFERENT = 4
 CLOSED = ("/_stcore/metrics",)
 """Routes of Streamlit's that tell more than anybody here needs to know."""
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
@@ -72,6 +79,27 @@ def check_address(address: str | None, password: str | None) -> None:
         )
 
 
+def check_password(password: str | None) -> None:
+    """Refuse a password that can be guessed in no time."""
+    if password is not None and (len(password.strip()) < LEAST_LETTERS or len(set(password)) < LEAST_DIFFERENT):
+        raise AccessError(
+            f"{PASSWORD_VARIABLE} is too short: it needs at least {LEAST_LETTERS} characters, "
+            f"{LEAST_DIFFERENT} of them different. Use a few words, or: openssl rand -base64 18",
+            code="WEAK_PASSWORD",
+        )
+
+
+def start_warnings(address: str | None, password: str | None) -> list[str]:
+    """What whoever starts the app should know about its door."""
+    if password is None:
+        return [f"No password is set: every user of this machine can open the app. {PASSWORD_VARIABLE} sets one."]
+    if not (address and is_loopback(address)):
+        return [
+            "The password is sent in the clear unless a proxy with TLS is in front. See docs/proxy.md.",
+        ]
+    return []
+
+
 def lets_others_in() -> bool:
     """Whether the app is set up for more people than the one at this machine."""
     return bool(os.environ.get(PASSWORD_VARIABLE) or os.environ.get(HOSTS_VARIABLE))
@@ -111,6 +139,8 @@ class Access:
         named = os.environ.get(HOSTS_VARIABLE, "").split(",")
         self.hosts = {host.strip().lower() for host in (*LOOPBACK, *hosts, *named) if host.strip()}
         self.password = password
+        self.guesses = Guesses()
+        self._cookie = secrets.token_urlsafe(32)  # for as long as this process lives
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -124,10 +154,31 @@ class Access:
             await _refuse(scope, receive, guarded, 403, "This request came from another site. Use the app's own page.")
         elif scope["path"].endswith(CLOSED):
             await _refuse(scope, receive, guarded, 404, "Not found.")
-        elif self.password is not None and not _knows_password(headers, self.password):
-            await _refuse(scope, receive, guarded, 401, "A password is needed.")
+        elif self.password is not None and (refusal := self._refusal(scope, headers, self.password)):
+            await _refuse(scope, receive, guarded, *refusal)
+        elif self.password is not None and not self._was_let_in(headers):
+            await self.app(scope, receive, _with_headers(send, self._cookie))
         else:
             await self.app(scope, receive, guarded)
+
+    def _refusal(self, scope: Scope, headers: Headers, password: str) -> tuple[int, str] | None:
+        """Status and reason for somebody who gives no password or a wrong one, or must wait; None where it is right."""
+        candidate = _given_password(headers)
+        if candidate is None:
+            return 401, NEEDED
+        address = (scope.get("client") or ("", 0))[0]
+        seconds = 0.0 if self._was_let_in(headers) else self.guesses.wait(address)
+        if seconds > 0:
+            return 429, f"Too many wrong passwords. Try again in {seconds:.0f} seconds."
+        if not hmac.compare_digest(candidate.encode(), password.encode()):
+            self.guesses.wrong(address)
+            return 401, NEEDED
+        self.guesses.right(address)
+        return None
+
+    def _was_let_in(self, headers: Headers) -> bool:
+        given = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+        return hmac.compare_digest(given.encode(), self._cookie.encode())
 
 
 def _host_name(host: str) -> str:
@@ -135,23 +186,27 @@ def _host_name(host: str) -> str:
     return name if name and port.isdigit() else host.lower()
 
 
-def _knows_password(headers: Headers, password: str) -> bool:
+def _given_password(headers: Headers) -> str | None:
+    """The password of a request; None where it gives none that can be read."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic":
-        return False
+        return None
     try:
-        _, _, candidate = base64.b64decode(given, validate=True).decode("utf-8").partition(":")
+        return base64.b64decode(given, validate=True).decode("utf-8").partition(":")[2]
     except ValueError:
-        return False
-    return hmac.compare_digest(candidate.encode(), password.encode())
+        return None
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, cookie: str | None = None) -> Send:
+    """Put the security headers on the answer, and a cookie where there is one to give."""
+
     async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
+            if cookie is not None:
+                headers.append("Set-Cookie", f"{COOKIE}={cookie}; Path=/; HttpOnly; SameSite=Strict")
         await send(message)
 
     return wrapped

@@ -11,7 +11,16 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from semiprune_core.project.workspace import Workspace
-from semiprune_core.server.access import Access, AccessError, browser_token, check_address, check_write
+from semiprune_core.server.access import (
+    Access,
+    AccessError,
+    browser_token,
+    check_address,
+    check_password,
+    check_write,
+    start_warnings,
+)
+from semiprune_core.server.guesses import Guesses
 
 HOST = {"host": "localhost:8501", "origin": "http://localhost:8501"}  # the test client says "testserver" to WebSockets
 
@@ -119,6 +128,67 @@ def test_the_password_stands_before_pages_and_websockets():
         pass
     with guarded.websocket_connect("/ws", headers=HOST | basic("s3cret:ä")) as socket:
         assert socket.receive_text() == "hello"
+
+
+def test_wrong_passwords_are_slowed_down_and_a_browser_that_was_let_in_never_waits():
+    guarded = client(password="s3cret:ä")
+    assert guarded.get("/", headers=basic("s3cret:ä")).text == "hello"
+    stranger = TestClient(guarded.app, base_url="http://localhost:8501")
+    assert [stranger.get("/", headers=basic(f"guess {n}")).status_code for n in range(7)] == [401] * 5 + [429] * 2
+    assert stranger.get("/", headers=basic("s3cret:ä")).status_code == 429, "the wait is over before any is looked at"
+    assert "Try again in" in stranger.get("/", headers=basic("x")).text
+    assert stranger.get("/").status_code == 401, "whoever gives none makes no guess"
+    assert guarded.get("/", headers=basic("s3cret:ä")).text == "hello"
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def guesses_in_an_hour(addresses):
+    clock, n = Clock(), 0
+    guesses = Guesses(clock)
+    while clock.now < 3600:
+        for address in addresses:
+            if guesses.wait(address) == 0:
+                guesses.wrong(address)
+                n += 1
+        clock.now += 1
+    return n
+
+
+def test_one_address_has_70_guesses_in_an_hour_and_all_together_1800():
+    assert guesses_in_an_hour(["192.0.2.7"]) <= 70
+    assert guesses_in_an_hour([f"2001:db8::{n:x}" for n in range(100)]) <= 70
+    assert guesses_in_an_hour([f"192.0.2.{n}" for n in range(250)]) <= 1800
+
+
+def test_the_right_password_makes_an_address_good_again_and_many_addresses_fill_no_memory():
+    guesses = Guesses(Clock())
+    for _ in range(5):
+        guesses.wrong("192.0.2.7")
+    guesses.right("192.0.2.7")
+    assert not guesses._wrong
+    for number in range(20_000):
+        guesses.wrong(f"10.0.{number // 250}.{number % 250}")
+    assert len(guesses._wrong) == 10_000
+
+
+@pytest.mark.parametrize("password", ["x", " ", "", "1234567", "aaaaaaaaaaaa", "       x "])
+def test_a_weak_password_is_refused(password):
+    with pytest.raises(AccessError, match="at least 8 characters"):
+        check_password(password)
+
+
+def test_a_fair_password_or_none_is_taken_and_the_door_is_described():
+    check_password("correct horse")
+    check_password(None)
+    assert "every user of this machine" in start_warnings("127.0.0.1", None)[0]
+    assert "in the clear" in start_warnings("0.0.0.0", "correct horse")[0]
+    assert start_warnings("127.0.0.1", "correct horse") == []
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "", None, "192.0.2.7", "studio.example.com"])
