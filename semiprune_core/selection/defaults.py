@@ -296,7 +296,7 @@ def _why_frozen(method: str, pruning_ratio: float, basis: Basis) -> str:
         return f"{words} Leaves out half as much again, where wrong labels gather."
     if pruning_ratio < TRIED_FROM:
         return f"{words} Not tried at so low a ratio. Search to be sure."
-    return f"{words} In trials by probe from 4 points below Random to 9 above, 1 above on average. Search to be sure."
+    return f"{words} In trials by probe from 3 points below Random to 9 above, 1 above on average. Search to be sure."
 
 
 def _cutoff_at(cutoffs: tuple[float, ...], pruning_ratio: float) -> float:
