@@ -140,6 +140,7 @@ def _import(args: argparse.Namespace, store: LabelStore, pool: Pool, console: Co
         pool,
         data,
         annotator=args.annotator,
+        actor=ANNOTATOR,
         create_missing_classes=args.create_classes,
         replace=args.replace,
         progress=console,

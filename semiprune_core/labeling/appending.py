@@ -236,6 +236,7 @@ class Append:
             "saved_ms": self.saved_ms,
             "expected_version": event.expected_version,
             "forced": event.force,
+            "actor": event.actor,
         }
         self.rows.append(row)
         self.last_row = row

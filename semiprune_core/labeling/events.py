@@ -70,10 +70,14 @@ class Event:
     """The version of the place as the annotator saw it; None asks for no check."""
     force: bool = False
     """Replace whatever is there, after a conflict was shown."""
+    actor: str | None = None
+    """Who brought the event in, where it was imported: a file may speak for any annotator."""
 
     def __post_init__(self) -> None:
         _check_text("event id", self.event_id, MAX_ID)
         check_annotator(self.annotator)
+        if self.actor is not None:
+            check_annotator(self.actor)
         if self.action not in ACTIONS:
             raise InvalidDataError(f"An action is one of {', '.join(ACTIONS)}; got {shown(str(self.action))!r}.")
         if self.source not in SOURCES:

@@ -65,11 +65,13 @@ def import_label_studio(
     annotator: str,
     create_missing_classes: bool = False,
     replace: bool = False,
+    actor: str | None = None,
     progress: Progress | None = None,
 ) -> ImportResult:
     """Take labels from Label Studio's JSON.
 
-    ``annotator`` is who the labels belong to where the file does not say. A class the project does not have is listed,
+    ``annotator`` is who the labels belong to where the file does not say; ``actor`` who imports them (the annotator
+    where None), which every event keeps. A class the project does not have is listed,
     or made with ``create_missing_classes``. A label that differs from what the same annotator said before is listed,
     or replaced with ``replace``.
     """
@@ -83,6 +85,7 @@ def import_label_studio(
         annotator=annotator,
         create_missing_classes=create_missing_classes,
         replace=replace,
+        actor=actor,
         progress=progress,
     )
 
@@ -133,6 +136,7 @@ def _take_over(
     annotator: str,
     create_missing_classes: bool = False,
     replace: bool = False,
+    actor: str | None = None,
     progress: Progress | None = None,
     source: str = "import",
 ) -> ImportResult:
@@ -150,7 +154,7 @@ def _take_over(
     state = _LabelState.read(store, numbers)
     events: list[tuple[Row, Event]] = []
     for row, image_id in zip(taken, image_ids):
-        event = _event_of(row, image_id, state, result, replace=replace, source=source)
+        event = _event_of(row, image_id, state, result, replace=replace, source=source, actor=actor or annotator)
         if event is not None:
             events.append((row, event))
     for start in range(0, len(events), CHUNK_ROWS):
@@ -281,6 +285,7 @@ def _event_of(
     *,
     replace: bool,
     source: str,
+    actor: str,
 ) -> Event | None:
     """The event of a row; None when there is nothing to write, with the reason among the problems."""
     if image_id is None:
@@ -330,6 +335,7 @@ def _event_of(
             source=source,
             lead_time_ms=row.lead_time_ms,
             expected_version=now.version if now else "",
+            actor=actor,
         )
     except InvalidDataError as error:
         result.problems.append(RowProblem(row.row, _value(row), error.code, str(error)))

@@ -70,6 +70,7 @@ events = sa.Table(
     sa.Column("saved_ms", sa.BigInteger, nullable=False),
     sa.Column("expected_version", sa.String(64)),
     sa.Column("forced", sa.Boolean, nullable=False),
+    sa.Column("actor", sa.String(128)),  # who imported it; null where the annotator did it by hand
     sa.UniqueConstraint("project", "event_id"),
     **CLUSTERED,
 )
@@ -192,10 +193,21 @@ def first_tables(connection: Connection) -> None:
 @migration(2)
 def final_tests(connection: Connection) -> None:
     """Drawings from before there were final tests have none."""
-    for table, name in ((drawings, "final_test"), (drawn, "is_final")):
-        if name not in {column["name"] for column in sa.inspect(connection).get_columns(table.name)}:
-            definition = sa.schema.CreateColumn(table.c[name]).compile(dialect=connection.dialect)
-            connection.execute(sa.text(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))
+    _add_column(connection, drawings.c.final_test)
+    _add_column(connection, drawn.c.is_final)
+
+
+@migration(3)
+def importers(connection: Connection) -> None:
+    """Of imports from before nobody knows who made them."""
+    _add_column(connection, events.c.actor)
+
+
+def _add_column(connection: Connection, column: sa.Column[Any]) -> None:
+    """Add a column that tables made by :func:`first_tables` today have already."""
+    if column.name not in {there["name"] for there in sa.inspect(connection).get_columns(column.table.name)}:
+        definition = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+        connection.execute(sa.text(f"ALTER TABLE {column.table.name} ADD COLUMN {definition}"))
 
 
 def migrate(database: Database) -> None:

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
+import sqlalchemy as sa
 
 from semiprune_core.errors import InvalidDataError, MissingStepError
+from semiprune_core.labeling import schema
 from semiprune_core.labeling.events import Event
 from semiprune_core.labeling.export_labels import export_csv, export_label_studio, label_studio_config
 from semiprune_core.labeling.import_labels import import_csv, import_label_studio, take_reference
@@ -123,6 +125,32 @@ def test_an_import_overwrites_only_when_asked(store, pool, event):
     assert import_csv(store, pool, data, annotator="ana", replace=True).n_saved == 1
     assert _settled(store, pool) == {0: "cat"}
     assert import_csv(store, pool, data, annotator="ana").n_unchanged == 1
+
+
+def test_every_imported_event_says_who_imported_it(store, pool, event):
+    image = int(pool.ids[0])
+    store.append([event("label", image, 0, annotator="ben")])
+    text = b"path,label,annotator\na/1.png,dog,ben\na/2.png,cat,\n"
+    import_csv(store, pool, text, annotator="eve", replace=True)
+    assert [(row["annotator"], row["actor"]) for row in store.events()] == [
+        ("ben", None),
+        ("ben", "eve"),
+        ("eve", "eve"),
+    ]
+
+
+def test_imports_of_an_older_store_have_no_importer(store, pool, event):
+    import_csv(store, pool, b"path,label\na/1.png,dog\n", annotator="eve")
+
+    def as_before(connection):
+        connection.execute(sa.text("ALTER TABLE label_events DROP COLUMN actor"))
+        connection.execute(schema.schema_steps.delete().where(schema.schema_steps.c.step >= 3))
+
+    store.database.write(as_before)
+    store.database.migrated = None
+    schema.migrate(store.database)
+    import_csv(store, pool, b"path,label\na/2.png,dog\n", annotator="eve")
+    assert [row["actor"] for row in store.events()] == [None, "eve"]
 
 
 def test_one_undo_takes_an_import_back(store, event):
