@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from semiprune_core import files, jobs
+from semiprune_core import files, jobs, streams
 from semiprune_core.baselines.evidence import EvidenceRequest, evidence_for, stored_evidence
 from semiprune_core.coresets import with_searched
 from semiprune_core.coresets.starting_values import search_for
@@ -48,7 +48,7 @@ from semiprune_core.learning.pretrained import Pretrained
 from semiprune_core.learning.trainer import digest
 from semiprune_core.methods import METHODS, select_coreset
 from semiprune_core.progress import InnerProgress
-from semiprune_core.project.artifacts import STREAMS, Artifact, versions
+from semiprune_core.project.artifacts import Artifact, versions
 from semiprune_core.project.pool import Pool
 from semiprune_core.records import BoolArray, Evidence, IntArray
 from semiprune_core.results import ScoreRun, latest_scores
@@ -146,7 +146,7 @@ def _workbench(
     full = for_full(training, settings.ratios, n_left)
     tested = context.project.test_set().hash if data.test == SPLIT else digest(held)
     installed = versions()
-    makers = [installed[name] for name in ("semiprune", STREAMS, "torch") if name in installed]
+    makers = [streams.RULE, *(installed[name] for name in ("semiprune", "torch") if name in installed)]
     n_classes = len(data.class_names)  # a class without an image widens the net's last layer all the same
     sames = (pool.hash, digest(data.labels), n_classes, tested, digest(test_labels), device, makers)
     files.write_json(context.folder / SAME, {"sha256": files.sha256_json(sames)})

@@ -1,7 +1,8 @@
 """Artifacts: folders that are complete or absent, name what they were made from, and never change.
 
     <project>/artifacts/<kind>-<number>/
-        manifest.json    kind, settings, inputs by content hash, seed, versions, duration, device, files with SHA-256
+        manifest.json    kind, settings, inputs by content hash, seed, rule for random numbers, versions, duration,
+                         device, files with SHA-256
         ...              the arrays and tables
 
 ``hash`` in the manifest covers kind, settings, inputs, seed and the files' content, and nothing that changes between
@@ -30,7 +31,6 @@ from semiprune_core.errors import WorkspaceError
 MANIFEST = "manifest.json"
 MANIFEST_SCHEMA = 1
 VERSIONED = ("numpy", "pandas", "pyarrow", "pillow", "torch", "torchvision", "scipy", "scikit-learn", "umap-learn")
-STREAMS = "random streams"
 NAME = re.compile(r"[a-z][a-z_]*-[0-9]{4,}")
 FIELDS = {
     "kind": str,
@@ -95,8 +95,8 @@ class Draft:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, of the libraries that matter, of this package and of its rule for random numbers."""
-    installed = {"semiprune": __version__, STREAMS: str(streams.RULE), "python": platform.python_version()}
+    """Versions of Python, of the libraries that matter and of this package."""
+    installed = {"semiprune": __version__, "python": platform.python_version()}
     for name in VERSIONED:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)
@@ -105,7 +105,7 @@ def versions() -> dict[str, str]:
 
 def streams_rule(manifest: Mapping[str, Any]) -> int:
     """The rule for random numbers by which something was made; 1 in manifests from before there was another."""
-    return int(manifest["versions"].get(STREAMS, 1))
+    return int(manifest.get("streams", 1))
 
 
 def content_hash(manifest: Mapping[str, Any]) -> str:
@@ -142,6 +142,7 @@ def draft_artifact(
                 "id": "",
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 "seed": seed,
+                "streams": streams.RULE,
                 "settings": dict(settings),
                 "inputs": dict(inputs),
                 "facts": draft.facts,
