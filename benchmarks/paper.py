@@ -4,9 +4,11 @@
         [--scale small|medium|full] [--seeds 3] [--closer 6] [--methods A,B] [--ratios R,R] [--preset P] [--epochs E]
         [--knobs JSON] [--name longer] [--home DIR] [--small] [--keep]
 
-It walks the product's own line: import (with the variant), a random tenth labeled from the reference labels, FixMatch,
-the dynamics run, every method's own evidence, and the evaluation job. The project stays in ``--home``, so that a
-repeated call resumes where the last one ended, and a call with more methods, ratios or seeds reuses what is there.
+It walks the product's own line once for every seed: import (with the variant), a random tenth labeled from the
+reference labels, FixMatch, the dynamics run, every method's own evidence, and the evaluation job. So an interval over
+seeds is over draws of labels, pseudo-labels, scores, clusterings and trainings, not over trainings alone; only the
+images are the same. Each seed has its project in ``--home``: a repeated call resumes where the last one ended, and a
+call with more methods, ratios or seeds reuses what is there.
 ``--closer`` asks for more seeds of the methods that the comparison is about (Random, Semi-AUM, Semi-DUAL) at the ratios
 from ``--closer-from`` on: an interval over three differences is more than twice as wide as one over six, for the same
 spread.
@@ -41,8 +43,10 @@ from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.import_labels import take_reference
 from semiprune_core.learning.presets import ssl_preset
+from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.methods import METHODS
 from semiprune_core.progress import Collected
+from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.training import SCRATCH, TrainSettings, start_training
 from semiprune_core.trials import FULL
@@ -83,10 +87,11 @@ class Stages:
         print(f"{name}: {taken:.1f} min, load {os.getloadavg()[0]:.1f}", flush=True)
 
 
-def open_project(args: argparse.Namespace, n_images: int | None) -> Project:
-    """The project of this comparison, with its pool imported."""
+def open_project(args: argparse.Namespace, n_images: int | None, seed: int) -> Project:
+    """The project of this comparison and seed, with its pool imported."""
     workspace = Workspace.open(args.home)
-    name = re.sub("[^a-z0-9]+", "-", f"{Path(args.dataset).stem}-{args.variant}-{n_images or 'all'}".lower())
+    title = f"{Path(args.dataset).stem}-{args.variant}-{n_images or 'all'}-seed-{seed}"
+    name = re.sub("[^a-z0-9]+", "-", title.lower())
     project = workspace.project(name) if name in workspace else workspace.create(name, name=name)
     if not project.has_pool():
         data = open_data(args.data or args.dataset, n_images, n_test=300 if args.small else None)
@@ -105,11 +110,16 @@ def open_project(args: argparse.Namespace, n_images: int | None) -> Project:
     return workspace.project(name)
 
 
-def label_a_tenth(project: Project) -> None:
+def label_a_tenth(project: Project, seed: int) -> None:
     store, pool = open_store(project), project.pool()
     if store.drawings.latest() is None:
         store.drawings.draw(
-            pool_hash=pool.hash, ids=pool.ids, duplicate_of=pool.duplicate_of, fraction=0.1, seed=0, annotator="paper"
+            pool_hash=pool.hash,
+            ids=pool.ids,
+            duplicate_of=pool.duplicate_of,
+            fraction=0.1,
+            seed=seed,
+            annotator="paper",
         )
         take_reference(store, pool)
 
@@ -158,13 +168,28 @@ def main() -> None:
     args = parser.parse_args()
     if args.dataset != "fashion" and not Path(args.data or args.dataset).is_file():
         raise SystemExit(f"The images of '{args.dataset}' are wanted: --data FILE.npz (images, labels, split).")
+    report(args, compare(args))
+
+
+def compare(args: argparse.Namespace) -> list[tuple[Project, EvaluationRun]]:
+    """One evaluation for each seed, of everything that was drawn with it; those of further seeds are of ``CLOSER``."""
+    ratios, methods = tuple(map(float, args.ratios.split(","))), tuple(args.methods.split(","))
+    n_seeds = 1 if args.small else args.seeds
+    high = tuple(ratio for ratio in ratios if ratio >= args.closer_from)
+    asked = [(seed, methods, ratios) for seed in range(n_seeds)]
+    asked += [(seed, CLOSER, high) for seed in range(n_seeds, args.closer)]
+    projects = {seed: prepared(args, seed) for seed, _, _ in asked}
+    return [(projects[seed], evaluated(args, projects[seed], *rest, seed)) for seed, *rest in asked]
+
+
+def prepared(args: argparse.Namespace, seed: int) -> Project:
+    """The project of a seed up to its scores: labels, pseudo-labels and scores are drawn with it."""
     n_images = 400 if args.small else args.n or SCALES[args.scale]
     short = {"epochs": 2} if args.small else {}
-    project = open_project(args, n_images)
+    project = open_project(args, n_images, seed)
     stages = Stages(project)
-    label_a_tenth(project)
-    ssl = ssl_preset("quick", args.algorithm, **json.loads(args.ssl), **short)
-    settings = TrainSettings(start=SCRATCH, ssl=ssl.to_json(), preset="quick", seed=0)
+    label_a_tenth(project, seed)
+    settings = TrainSettings(start=SCRATCH, ssl=ssl_of(args).to_json(), preset="quick", seed=seed)
     check_same_ssl(project, settings)
     stages.run(
         "pseudo-labels",
@@ -175,27 +200,28 @@ def main() -> None:
         "dynamics",
         project.latest("scores") is not None,
         lambda: finish_job(
-            project, "dynamics", {"preset": "quick"}, lambda: submit_dynamics(project, preset="quick", **short)
+            project,
+            "dynamics",
+            {"preset": "quick"},
+            lambda: submit_dynamics(project, preset="quick", seeds=(seed,), **short),
         ),
     )
-    ratios = tuple(map(float, args.ratios.split(",")))
-    run = evaluated(args, project, tuple(args.methods.split(",")), ratios, 1 if args.small else args.seeds)
-    trials = run.trials()
-    if args.closer:
-        high = tuple(ratio for ratio in ratios if ratio >= args.closer_from)
-        more = evaluated(args, project, CLOSER, high, args.closer).trials()
-        trials = pd.concat([trials, more]).drop_duplicates(["method", "pruning_ratio", "seed"], ignore_index=True)
-    report(args, project, run, trials, ssl.to_json(), stages.minutes())
+    return project
+
+
+def ssl_of(args: argparse.Namespace) -> SSLSettings:
+    return ssl_preset("quick", args.algorithm, **json.loads(args.ssl), **({"epochs": 2} if args.small else {}))
 
 
 def evaluated(
-    args: argparse.Namespace, project: Project, methods: tuple[str, ...], ratios: tuple[float, ...], n_seeds: int
+    args: argparse.Namespace, project: Project, methods: tuple[str, ...], ratios: tuple[float, ...], seed: int
 ) -> EvaluationRun:
     """An evaluation, which takes over what earlier ones have trained."""
     wanted = EvaluationSettings(
         methods=methods,
         ratios=ratios,
-        seeds=tuple(range(n_seeds)),
+        seeds=(seed,),
+        evidence_seed=seed,
         preset=args.preset,
         epochs=2 if args.small else args.epochs,
         knobs={method: by_ratio for method, by_ratio in args.knobs.items() if method in methods},
@@ -207,31 +233,25 @@ def evaluated(
     return EvaluationRun(artifact)
 
 
-def report(
-    args: argparse.Namespace,
-    project: Project,
-    run: EvaluationRun,
-    table: pd.DataFrame,
-    ssl: dict[str, Any],
-    minutes: dict[str, float],
-) -> None:
-    """Print the gains over Random; with ``--keep`` write ``table``, the trials of ``run`` and those added to it."""
-    evidence = sum(run.artifact.facts.get("evidence_minutes", {}).values())
-    minutes = {**minutes, "evaluation": round(float(table["minutes"].sum()) + evidence, 2)}
+def report(args: argparse.Namespace, runs: list[tuple[Project, EvaluationRun]]) -> None:
+    """Print the gains over Random; with ``--keep`` write every trial of every seed, and what they were made with."""
+    table = pd.concat([run.trials() for _, run in runs], ignore_index=True)
     name = "_".join(filter(None, ("paper", Path(args.dataset).stem, args.variant, args.name)))
     frame = pd.DataFrame({"dataset": args.dataset, "variant": args.variant}, index=table.index).join(table)
-    pseudo = project.latest("pseudo")
-    assert pseudo is not None
+    project, run = runs[0]
+    right = [_right(own) for own, _ in runs]
     facts = {
         "dataset": args.dataset,
         "variant": args.variant,
         "name": args.name,
         "n_pool": len(project.pool()),
         "n_test": len(project.test_set()),
-        "n_labeled": pseudo.facts["n_human"],
-        "ssl": ssl,
-        "pseudo_label_accuracy": _right(project, np.load(pseudo.path("labels.npy"))),
-        "stage_minutes": minutes,
+        "n_labeled": _pseudo(project).facts["n_human"],
+        "n_draws": len(runs),
+        "ssl": ssl_of(args).to_json(),
+        "pseudo_label_accuracy": round(float(np.mean(right)), 4),
+        "pseudo_label_accuracy_by_seed": right,
+        "stage_minutes": _minutes(runs, table),
         "threads": torch.get_num_threads(),
         "gain_over_random_points": _gains(table),
     }
@@ -243,7 +263,24 @@ def report(
     print(json.dumps(facts["gain_over_random_points"]))
 
 
-def _right(project: Project, labels: np.ndarray) -> float:
+def _minutes(runs: list[tuple[Project, EvaluationRun]], table: pd.DataFrame) -> dict[str, float]:
+    """How long each stage took, all seeds together."""
+    minutes: dict[str, float] = {}
+    for project, _ in runs:
+        for stage, taken in Stages(project).minutes().items():
+            minutes[stage] = round(minutes.get(stage, 0) + taken, 2)
+    evidence = sum(sum(run.artifact.facts.get("evidence_minutes", {}).values()) for _, run in runs)
+    return {**minutes, "evaluation": round(float(table["minutes"].sum()) + evidence, 2)}
+
+
+def _pseudo(project: Project) -> Artifact:
+    pseudo = project.latest("pseudo")
+    assert pseudo is not None
+    return pseudo
+
+
+def _right(project: Project) -> float:
+    labels = np.load(_pseudo(project).path("labels.npy"))
     return round(float((labels == project.pool().reference_labels).mean()), 4)
 
 

@@ -15,6 +15,7 @@ from semiprune_core.evaluation.plot import CROWD, PlotStyle, svg_plot
 from semiprune_core.evaluation.runs import TESTED_ON, TRUTHS, WARNINGS, Evaluation
 from semiprune_core.evaluation.view import RANDOM, EvaluationView, percent
 from semiprune_core.project.workspace import Project
+from semiprune_core.results.search import OVER
 from semiprune_core.trials import FINETUNE, PROBE, SCRATCH
 
 LAST = {True: "; the last epoch counts", False: ""}
@@ -123,7 +124,13 @@ def plot(view: EvaluationView, name: str, *, first: str = "accuracy", key: str) 
             )
         if several and content == "accuracy":
             band = st.segmented_control(
-                "Band", list(BANDS), default="sd", format_func=BANDS.__getitem__, required=True, key=f"{key}_band"
+                "Band",
+                list(BANDS),
+                default="sd",
+                format_func=BANDS.__getitem__,
+                required=True,
+                help=OVER,
+                key=f"{key}_band",
             )
     look = PlotStyle(str(content), "interval" if several and content == "difference" else str(band))
     st.plotly_chart(
@@ -165,8 +172,8 @@ def table(view: EvaluationView, paper: PaperNumbers | None, *, key: str) -> None
             st.caption(f"Below each number: {literal(paper.note, 400)}{full}")
     elif content == "difference":
         st.caption(
-            "Percentage points, paired by seed, ± half the 95% interval (Student) over seeds, for these test "
-            "images, this draw of labels and this scoring run. Bold: the interval excludes zero."
+            "Percentage points, paired by seed, ± half the 95% interval (Student). Bold: the interval excludes zero. "
+            f"{OVER}"
         )
     else:
         st.caption("Per training, mean over seeds, without the time a method takes to prepare.")

@@ -35,6 +35,7 @@ from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.methods import METHODS
 from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Workspace
+from semiprune_core.results.search import OVER
 from semiprune_core.trials import FULL, SCRATCH, TESTS
 
 SAME_BUDGET = "same-annotation-budget"
@@ -289,7 +290,8 @@ def _table(view: EvaluationView, column: str) -> dict[str, Any]:
     """
     rows = summary(view).rename(columns={"pruning_ratio": column}).to_dict("records")
     table = [{name: None if pd.isna(value) else value for name, value in row.items()} for row in rows]
-    return {"sentence": view.sentence(), "rivals": view.rivals_sentence(), "table": table}
+    over = OVER if view.has_spread else ""
+    return {"sentence": view.sentence(), "rivals": view.rivals_sentence(), "intervals_over": over, "table": table}
 
 
 COMMANDS.register("evaluate")(Command("train on coresets and compare their test accuracy", _configure, _evaluate))

@@ -14,7 +14,7 @@ from semiprune_core.learning.presets import SUPERVISED_PRESETS
 from semiprune_core.methods import METHODS
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.results.score_source import has_own_evidence
-from semiprune_core.results.search import SearchRun, searchable_methods, searched_knob, starts
+from semiprune_core.results.search import OVER, SearchRun, searchable_methods, searched_knob, starts
 from semiprune_core.search import plan_search, search_settings, submit_search
 from semiprune_core.selection.defaults import PAPER_RATIOS
 from semiprune_core.trials import TESTED_BY, TESTS
@@ -84,6 +84,7 @@ def _search(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         f"{TESTED_BY[settings.test]}. "
         "These values are now the defaults of `semiprune select` and the Select page."
     )
+    lines += [OVER] if len(settings.seeds) > 1 else []
     return Outcome(value, "\n".join(lines))
 
 

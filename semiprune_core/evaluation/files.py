@@ -11,6 +11,7 @@ from semiprune_core.evaluation.settings import RANDOM
 from semiprune_core.evaluation.view import RANKED_BY, Cell, EvaluationView, percent, points, summary
 from semiprune_core.paths import shown
 from semiprune_core.project.spreadsheet import safe_cell
+from semiprune_core.results.search import OVER
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -55,7 +56,8 @@ def _csv(table: pd.DataFrame) -> str:
 # --- plain text ----------------------------------------------------------------------------------------------------
 
 TEXT_NOTE = (
-    "Difference from Random in percentage points, paired by seed, ± half its 95% interval. Minutes are per training."
+    "Difference from Random in percentage points, paired by seed, ± half its 95% interval. Minutes are per training.\n"
+    f"{OVER}"
 )
 
 
@@ -145,6 +147,7 @@ def table_caption(view: EvaluationView, *, paper: bool = False) -> str:
     kind = f" ({view.tested_by.lower()})" if view.tested_by else ""
     words = f"Test accuracy{kind} in percent by {view.axis.lower()}"
     words += ", one seed." if counts == [1] else f", mean ± standard deviation over {over}."
+    words += f" {OVER}" if view.has_spread else ""
     if view.full is not None:
         words += f" All images: {100 * view.full.mean:.1f}."
     if view.has_uneven_seeds:

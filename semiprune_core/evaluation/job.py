@@ -316,6 +316,7 @@ class Choice:
                 f"Preparing what {METHODS.title(trial.method)} needs",
             ),
             device=self.bench.device,
+            seed=self.settings.evidence_seed,
             settings={**asked, **trial.score_changes},
             folder=self.context.folder / "evidence",
             labels=self.snapshot,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from semiprune_core.evaluation.settings import RANDOM
 from semiprune_core.evaluation.view import Cell, EvaluationView, percent
 from semiprune_core.paths import shown
+from semiprune_core.results.search import OVER
 from semiprune_core.trials import FULL
 
 Scale = Callable[[float], float]
@@ -178,11 +179,12 @@ def svg_plot(view: EvaluationView, look: PlotStyle = ACCURACY, *, title: str = "
         parts.append(_line(row, x, y, colours[method], symbols[method], dashed=method == RANDOM))
     parts.append(_legend(view, [*([across] if across else []), *rows], colours, symbols))
     name = escape(title or f"{look.axis.removesuffix(' (%)')} by {view.axis.lower()}")
+    about = f"<desc>{escape(OVER)}</desc>" if view.has_spread else ""
     alone = f'xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}" height="{HEIGHT:g}" '
     return (
         f'<svg {"" if inline else alone}viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" '
         'font-family="Inter, Helvetica, Arial, sans-serif" font-size="12">'
-        f'<title>{name}</title><rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>\n'
+        f'<title>{name}</title>{about}<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>\n'
     )
 
 

@@ -64,9 +64,9 @@ class EvaluationSettings(Settings):
 
     ``truth`` None takes the best labels there are. ``order`` cheap_first runs small coresets first and gives every
     method its first seed before any its second. ``evidence`` are settings for what methods look at: by the method's
-    name for one of them, by the setting's name for all. ``knobs`` are those of a ``CoresetRequest`` by method and
-    ratio (``settable_knobs``, no options); when the evaluation is queued they are filled with what searches found.
-    ``searches`` names the one behind each cell of these (``cell_name``).
+    name for one of them, by the setting's name for all; ``evidence_seed`` draws what is random in it. ``knobs`` are
+    those of a ``CoresetRequest`` by method and ratio (``settable_knobs``, no options); when the evaluation is queued
+    they are filled with what searches found, and ``searches`` names the one behind each cell (``cell_name``).
     ``test`` says how coresets are tested: by a probe on features, a fine-tuned net, or one trained from scratch.
     """
 
@@ -79,6 +79,7 @@ class EvaluationSettings(Settings):
     order: str = "cheap_first"
     same_annotation_budget: bool = False
     evidence: dict[str, Any] = field(default_factory=dict)
+    evidence_seed: int = 0
     study: str = ""
     knobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     searches: dict[str, str] = field(default_factory=dict)

@@ -153,6 +153,11 @@ class EvaluationView:
         return not self.cells and self.full is None
 
     @property
+    def has_spread(self) -> bool:
+        """Whether some number has a spread or an interval: several seeds."""
+        return any(cell.n > 1 for cell in self.cells.values())
+
+    @property
     def n_trials(self) -> int:
         return sum(cell.n for cell in self.cells.values()) + (self.full.n if self.full else 0)
 

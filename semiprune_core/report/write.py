@@ -32,6 +32,7 @@ from semiprune_core.records import IntArray
 from semiprune_core.refresh.freshness import evaluated_before
 from semiprune_core.report import draw
 from semiprune_core.results import CoresetRun, PseudoRun
+from semiprune_core.results.search import OVER
 from semiprune_core.scores import SCORES
 from semiprune_core.selection import SELECTORS
 from semiprune_core.streams import Purpose
@@ -372,6 +373,7 @@ def _evaluation(project: Project, pool: Pool) -> str:
         "the best at each ratio is bold."
     ]
     words += [RANKED_BY] if view.has_uneven_seeds else []
+    words += [OVER] if view.has_spread else []
     if view.full is not None:
         words.append(f"All images: {_spread(view.full)}.")
     labels = TRUTHS.get(str(artifact.facts.get("truth")), "the labels at hand")

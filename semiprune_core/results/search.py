@@ -39,6 +39,11 @@ CHEAP_SHARE = 2
 FEWEST_EPOCHS = 3
 CONFIDENCE = 0.95
 """Of the interval of a difference, all values of a ratio together."""
+OVER = (
+    "Spreads and intervals are over coresets and trainings alone: labels, pseudo-labels, scores and test images are "
+    "those of one draw."
+)
+"""What an interval of a search or an evaluation leaves out; said wherever one is shown."""
 PAPER = "paper:"
 PROBE, FINETUNE, SCRATCH = TESTS = ("probe", "finetune", "scratch")
 """What a trial may be."""

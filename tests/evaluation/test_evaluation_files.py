@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from semiprune_core.evaluation.files import (
+    TEXT_NOTE,
     html_table,
     latex_table,
     latex_text,
@@ -82,6 +83,13 @@ def test_the_caption_says_when_methods_are_ranked_by_some_of_their_seeds():
     rows = [("random", 0.5, 0, 0.7), ("random", 0.5, 1, 0.7), ("a", 0.5, 0, 0.7)]
     assert "ranked by the seeds they share" in table_caption(view_of(table(*rows)))
     assert "ranked" not in table_caption(view_of(table(*rows, ("a", 0.5, 1, 0.7))))
+
+
+def test_what_a_spread_is_over_is_said_wherever_one_is_shown():
+    view, single = small(), view_of(table(("a", 0.5, 0, 0.8), ("random", 0.5, 0, 0.7)))
+    for text in (table_caption(view), latex_table(view), svg_plot(view), TEXT_NOTE):
+        assert "over coresets and trainings alone" in text
+    assert not any("trainings alone" in text for text in (table_caption(single), svg_plot(single)))
 
 
 def test_csv_reads_back_and_runs_nothing():
