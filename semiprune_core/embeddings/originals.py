@@ -8,7 +8,7 @@ import hashlib
 import os
 import queue
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,10 +22,12 @@ from semiprune_core.importing.sources.base import BlobPart, Entry, FileAt
 from semiprune_core.importing.sources.reading import read_bytes
 from semiprune_core.importing.workers import Chunk, DecodePool
 from semiprune_core.paths import shown
+from semiprune_core.progress import Stopped
 from semiprune_core.project.pool import Pool, Segment
 from semiprune_core.records import Problem
 
 COLUMNS = ("path", "file", "file_sha256")
+ASK_SECONDS = 0.5
 AHEAD = 4
 """Decoded chunks that may wait for the net."""
 CHUNK_PIXELS = 16 * 224 * 224
@@ -104,25 +106,37 @@ def see(entry: Original, *, side: int, fit: str) -> np.ndarray:
     return images.fit(decoded.image, side, 3, fit, reducing_gap=None)
 
 
-def decoded(entries: Iterator[Original], *, side: int, fit: str, n_workers: int = 0) -> Generator[Seen, None, None]:
+def decoded(
+    entries: Iterator[Original],
+    *,
+    side: int,
+    fit: str,
+    n_workers: int = 0,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Generator[Seen, None, None]:
     """The originals as the encoder sees them, in order, decoded ahead of whoever takes them.
 
-    ``n_workers`` 0: one process per core.
+    ``n_workers`` 0: one process per core. Raises :class:`Stopped` soon after ``should_stop``, whatever is decoded.
     """
     per_chunk = max(1, CHUNK_PIXELS // (side * side))
     task = partial(see_chunk, side=side, fit=fit)
+    over = threading.Event()
     with (
-        DecodePool(task, n_workers=n_workers or os.cpu_count() or 1, chunk_size=per_chunk) as workers,
-        _ahead(workers.run(entries)) as chunks,
+        DecodePool(n_workers=n_workers or os.cpu_count() or 1) as workers,
+        _ahead(workers.run(task, entries, chunk_size=per_chunk, should_stop=over.is_set), over, should_stop) as chunks,
     ):
         yield from chunks  # type: ignore[misc]
 
 
 @contextlib.contextmanager
-def _ahead(chunks: Iterator[Chunk]) -> Iterator[Iterator[Chunk]]:
-    """The same chunks, fetched by a thread while the last ones are being used. An error is raised where it is met."""
+def _ahead(
+    chunks: Iterator[Chunk], over: threading.Event, should_stop: Callable[[], bool]
+) -> Iterator[Iterator[Chunk]]:
+    """The same chunks, fetched by a thread while the last ones are being used; ``over`` tells it to end.
+
+    An error is raised where it is met. Whoever waits for a chunk asks ``should_stop`` meanwhile.
+    """
     waiting: queue.Queue[Chunk | BaseException | None] = queue.Queue(AHEAD)
-    over = threading.Event()
 
     def put(item: Chunk | BaseException | None) -> bool:
         while not over.is_set():
@@ -140,8 +154,15 @@ def _ahead(chunks: Iterator[Chunk]) -> Iterator[Iterator[Chunk]]:
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that asked
             put(error)
 
+    def following() -> Chunk | BaseException | None:
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return waiting.get(timeout=ASK_SECONDS)
+            if should_stop():
+                raise Stopped
+
     def take() -> Iterator[Chunk]:
-        while (item := waiting.get()) is not None:
+        while (item := following()) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item

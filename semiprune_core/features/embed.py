@@ -131,7 +131,13 @@ def _compute(
         return
     problems: list[str] = []
     with contextlib.closing(
-        decoded(originals(pool, missing[0].start), side=side, fit=fit, n_workers=n_workers)
+        decoded(
+            originals(pool, missing[0].start),
+            side=side,
+            fit=fit,
+            n_workers=n_workers,
+            should_stop=progress.should_stop,
+        )
     ) as chunks:
         pixels = _pixels(chunks, pool, missing[0].start, side, problems)
         for block in missing:

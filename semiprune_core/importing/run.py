@@ -7,21 +7,20 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from semiprune_core.errors import SemiPruneError, SourceError
+from semiprune_core.errors import SourceError
 from semiprune_core.importing.sources import open_source
 from semiprune_core.importing.sources.base import Entry, FileAt, Source, SourceSpec
-from semiprune_core.importing.sources.reading import read_entry
-from semiprune_core.importing.workers import DecodePool, import_task
+from semiprune_core.importing.workers import DecodePool, Measured, import_task, measure_chunk
 from semiprune_core.importing.writer import SegmentWriter
 from semiprune_core.paths import is_inside, shown
-from semiprune_core.progress import Progress, Stopped
+from semiprune_core.progress import Progress
 from semiprune_core.project.artifacts import Artifact, open_artifact
 from semiprune_core.project.pool import SIZES, PoolSettings
 from semiprune_core.project.workspace import Project, Workspace
@@ -44,17 +43,17 @@ class ImportSettings(Settings):
     """Whether features are computed afterwards; None: as the project says, which is yes unless it was switched off."""
 
 
-def suggest_pool_settings(source: Source) -> PoolSettings:
+def suggest_pool_settings(
+    source: Source, decoders: DecodePool, *, should_stop: Callable[[], bool] = lambda: False
+) -> PoolSettings:
     """Size and channels that suit the first images: grey if all are, and no larger than they need on a CPU."""
-    sides, grey = [], True
-    for entry in itertools.islice(source.entries(), PEEK):
-        with contextlib.suppress(SemiPruneError):  # a broken file is listed by the import itself
-            pixels = read_entry(entry)[0].pixels
-            sides.append(min(pixels.shape[:2]))
-            grey &= pixels.ndim == 2
+    first = itertools.islice(source.entries(), PEEK)
+    looks = [cast(Measured, chunk) for chunk in decoders.run(measure_chunk, first, should_stop=should_stop)]
+    sides = [side for look in looks for side in look.sides]
     wanted = float(np.median(sides)) if sides else LARGEST_SUGGESTED
     nearest = min((size for size in SIZES if size <= LARGEST_SUGGESTED), key=lambda size: abs(np.log(size / wanted)))
-    return PoolSettings(size=nearest, channels=1 if grey and sides else 3)
+    all_grey = bool(sides) and sum(look.n_grey for look in looks) == len(sides)
+    return PoolSettings(size=nearest, channels=1 if all_grey else 3)
 
 
 def import_source(project: Project, settings: ImportSettings, progress: Progress) -> Artifact:
@@ -70,28 +69,24 @@ def import_source(project: Project, settings: ImportSettings, progress: Progress
         if total == 0:
             first = f" The first problem: {source.problems[0].message}" if source.problems else ""
             raise SourceError(f"No images were found in {_in_words(spec)}.{first}", code="SOURCE_EMPTY")
-        pool = project.pool_settings
+        decoders = stack.enter_context(DecodePool(n_workers=settings.n_workers or os.cpu_count() or 1))
+        pool = project.pool_settings or (PoolSettings.from_json(settings.pool) if settings.pool else None)
         if pool is None:
-            pool = PoolSettings.from_json(settings.pool) if settings.pool else suggest_pool_settings(source)
+            pool = suggest_pool_settings(source, decoders, should_stop=progress.should_stop)
         known_ids = project.everything().ids if project.has_pool() else np.empty(0, dtype=np.uint64)
         draft = stack.enter_context(
             project.draft("pool", settings={"source": spec.to_json(), "pool": pool.to_json()}, inputs={})
         )
         packed = source.origin == "packed"
         roots: set[str] = set()
-        with (
-            SegmentWriter(draft.folder, pool, packed=packed, known_ids=known_ids) as writer,
-            DecodePool(
-                import_task(pool, scratch if packed else None), n_workers=settings.n_workers or os.cpu_count() or 1
-            ) as decoders,
-        ):
+        task = import_task(pool, scratch if packed else None)
+        with SegmentWriter(draft.folder, pool, packed=packed, known_ids=known_ids) as writer:
             done = 0
-            for chunk in decoders.run(_noting_roots(source.entries(), roots)):
+            entries = _noting_roots(source.entries(), roots)
+            for chunk in decoders.run(task, entries, should_stop=progress.should_stop):
                 writer.add(chunk)
                 done += chunk.n_entries
                 progress.report(done, max(total, done), unit="images", problems=writer.n_problems)
-                if progress.should_stop():
-                    raise Stopped
             writer.add_problems(source.problems)
             draft.facts.update(writer.finish())
         if draft.facts["n_images"] == 0:

@@ -15,7 +15,7 @@ import secrets
 import signal
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -30,6 +30,7 @@ from semiprune_core.importing import images
 from semiprune_core.importing.sources.base import Entry, FileAt
 from semiprune_core.importing.sources.reading import read_entry
 from semiprune_core.paths import shown
+from semiprune_core.progress import Stopped
 from semiprune_core.project.pool import PoolSettings
 from semiprune_core.records import Problem
 
@@ -113,6 +114,28 @@ def decode_chunk(
     return chunk
 
 
+@dataclass
+class Measured(Chunk):
+    """What a first look at some entries found: the shorter side of each image, and how many have no colour."""
+
+    sides: list[int] = field(default_factory=list)
+    n_grey: int = 0
+
+
+def measure_chunk(entries: Sequence[Entry], *, at: Any = None) -> Measured:
+    """Look at entries one by one; what cannot be decoded is left to the import to list."""
+    chunk = Measured(n_entries=len(entries))
+    for number, entry in enumerate(entries):
+        if at is not None:
+            at[1] = number
+            at[0] += 1
+        with contextlib.suppress(SemiPruneError):
+            pixels = read_entry(entry)[0].pixels
+            chunk.sides.append(min(pixels.shape[:2]))
+            chunk.n_grey += pixels.ndim == 2
+    return chunk
+
+
 def _row(entry: Entry, decoded: images.Decoded, data: bytes) -> Row:
     on_disk = os.path.relpath(entry.locator.path, entry.locator.root) if isinstance(entry.locator, FileAt) else None
     return Row(
@@ -132,12 +155,13 @@ def _row(entry: Entry, decoded: images.Decoded, data: bytes) -> Row:
     )
 
 
-def _work(connection: Connection, task: Task, at: Any) -> None:
+def _work(connection: Connection, at: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (WORKER_MEMORY, WORKER_MEMORY))
     with contextlib.suppress(EOFError, BrokenPipeError):
-        while (entries := connection.recv()) is not None:
+        while (work := connection.recv()) is not None:
+            task, entries = work
             chunk = task(entries, at=at)
             at[1] = BETWEEN  # a parent that is slow to take the answer is not the fault of an image
             connection.send(chunk)
@@ -146,20 +170,20 @@ def _work(connection: Connection, task: Task, at: Any) -> None:
 class Worker:
     """One process, the chunks it has been given, and the clock of the image it is at."""
 
-    def __init__(self, context: Any, task: Task) -> None:
+    def __init__(self, context: Any) -> None:
         self.at = context.RawArray("q", 2)
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, task, self.at), daemon=True)
+        self.process = context.Process(target=_work, args=(theirs, self.at), daemon=True)
         self.process.start()
         theirs.close()
         self.given: deque[tuple[int, list[Entry]]] = deque()
         self._seen = -1
         self._since = (0.0, 0.0)
 
-    def give(self, number: int, entries: list[Entry]) -> None:
+    def give(self, number: int, task: Task, entries: list[Entry]) -> None:
         self.given.append((number, entries))
         with contextlib.suppress(BrokenPipeError):  # a dead worker is noticed when its answer is awaited
-            self.connection.send(entries)
+            self.connection.send((task, entries))
 
     def is_stuck(self) -> bool:
         """Whether the image in work has used up its time."""
@@ -186,12 +210,10 @@ def import_task(settings: PoolSettings, spool_folder: Path | None = None) -> Tas
 
 
 class DecodePool:
-    """Worker processes that turn entries into :class:`Chunk` objects, in order, ``chunk_size`` to each."""
+    """Worker processes that turn entries into :class:`Chunk` objects, in order."""
 
-    def __init__(self, task: Task, *, n_workers: int, chunk_size: int = CHUNK) -> None:
+    def __init__(self, *, n_workers: int) -> None:
         self._context = multiprocessing.get_context(START_METHOD)
-        self._task = task
-        self._chunk_size = chunk_size
         self._partial: dict[int, Chunk] = {}
         self._stillborn = 0
         self._workers = [self._start() for _ in range(n_workers)]
@@ -204,12 +226,22 @@ class DecodePool:
             worker.end()
 
     def _start(self) -> Worker:
-        return Worker(self._context, self._task)
+        return Worker(self._context)
 
-    def run(self, entries: Iterator[Entry]) -> Iterator[Chunk]:
-        """Decode everything; chunks come back in the order of the entries."""
+    def run(
+        self,
+        task: Task,
+        entries: Iterator[Entry],
+        *,
+        chunk_size: int = CHUNK,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Chunk]:
+        """Do ``task`` with all entries, ``chunk_size`` at a time; chunks come back in the order of the entries.
+
+        Raises :class:`Stopped` within a second of ``should_stop``, whatever the decoders are at: the pool ends them.
+        """
         done: dict[int, Chunk] = {}
-        chunks = enumerate(_chunks(entries, self._chunk_size))
+        chunks = enumerate(_chunks(entries, chunk_size))
         next_out, exhausted = 0, False
         while True:
             while not exhausted and (worker := self._least_busy()) is not None and len(done) < WINDOW * 4:
@@ -217,26 +249,28 @@ class DecodePool:
                 if chunk is None or number is None:
                     exhausted = True
                     break
-                worker.give(number, chunk)
+                worker.give(number, task, chunk)
             while next_out in done:
                 yield done.pop(next_out)
                 next_out += 1
+            if should_stop():
+                raise Stopped
             if exhausted and not any(worker.given for worker in self._workers):
                 return
-            self._collect(done)
+            self._collect(task, done)
 
     def _least_busy(self) -> Worker | None:
         worker = min(self._workers, key=lambda worker: len(worker.given))
         return worker if len(worker.given) < WINDOW else None
 
-    def _collect(self, done: dict[int, Chunk]) -> None:
+    def _collect(self, task: Task, done: dict[int, Chunk]) -> None:
         by_connection = {worker.connection: worker for worker in self._workers if worker.given}
         for connection in wait(list(by_connection), timeout=0.5):
             worker = by_connection[connection]
             try:
                 chunk = worker.connection.recv()
             except (EOFError, OSError):
-                self._replace(worker, "DECODER_CRASHED", "the decoder crashed")
+                self._replace(worker, task, "DECODER_CRASHED", "the decoder crashed")
                 continue
             number, _ = worker.given.popleft()
             left_out = self._partial.pop(number, Chunk())
@@ -245,9 +279,11 @@ class DecodePool:
             done[number] = chunk
         for worker in list(self._workers):
             if worker.is_stuck():
-                self._replace(worker, "DECODE_TIMEOUT", f"it took more than {CPU_SECONDS_PER_IMAGE:g} s to decode")
+                self._replace(
+                    worker, task, "DECODE_TIMEOUT", f"it took more than {CPU_SECONDS_PER_IMAGE:g} s to decode"
+                )
 
-    def _replace(self, worker: Worker, code: str, reason: str) -> None:
+    def _replace(self, worker: Worker, task: Task, code: str, reason: str) -> None:
         """End a worker, list the image it was at, and let a fresh one do the rest of its chunks."""
         worker.end()
         begun = worker.at[0] > 0
@@ -268,7 +304,7 @@ class DecodePool:
                 partial = self._partial.setdefault(number, Chunk())
                 partial.problems.append(problem)
                 partial.n_entries += 1
-            fresh.give(number, entries)
+            fresh.give(number, task, entries)
 
 
 def _chunks(entries: Iterator[Entry], size: int) -> Iterator[list[Entry]]:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from semiprune_core.copies import delete_project
 from semiprune_core.errors import JobError, SourceError, WorkspaceError
-from semiprune_core.importing import workers
+from semiprune_core.importing import images, workers
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.project import artifacts
@@ -250,6 +250,36 @@ def test_a_decoder_that_fails_costs_one_image(tmp_path, import_into, monkeypatch
     assert artifact.facts["n_images"] == 149
     paths = project.pool().column("path").to_pylist()
     assert paths == sorted(paths) and len(set(paths)) == 149
+
+
+class Impatient(Collected):
+    """Asks for a stop while the first chunk is being decoded."""
+
+    asked = 0
+
+    def should_stop(self):
+        self.asked += 1
+        return self.asked > 4
+
+
+@pytest.mark.fault
+def test_a_stop_does_not_wait_for_a_hanging_decoder(tmp_path, import_into, workspace, monkeypatch):
+    folder = make_class_folder(tmp_path / "many", n=80)
+    monkeypatch.setattr(workers, "_work", bad_decoder.hang)
+    project, progress = workspace.create("Test"), Impatient()
+    with pytest.raises(Stopped):
+        import_into(SourceSpec("folder", str(folder)), project, progress, pool={"size": 28, "channels": 3})
+    assert progress.reports == []  # the chunk that hangs was not waited for
+    assert os.listdir(project.artifacts_folder) == []
+
+
+def test_the_first_look_decodes_nothing_in_this_process(class_folder, import_into, monkeypatch):
+    def here(*args, **options):
+        raise AssertionError("decoded without limits")
+
+    monkeypatch.setattr(images, "decode", here)  # the decoders are processes of their own
+    project, _ = import_into(SourceSpec("folder", str(class_folder)))
+    assert (project.workspace.project("test").pool_settings.size, len(project.pool())) == (28, 20)
 
 
 @pytest.mark.usefixtures("decoders_as_in_the_app")
