@@ -19,6 +19,7 @@ from starlette.middleware import Middleware
 from streamlit import config
 
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.importing.leftovers import sweep_all
 from semiprune_core.jobs import supervise_forever
 from semiprune_core.learning import machine
 from semiprune_core.project.workspace import Workspace
@@ -40,6 +41,7 @@ for warning in start_warnings(address, password):
 
 @contextlib.asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
+    await asyncio.to_thread(sweep_all, workspace)
     supervisor = asyncio.create_task(supervise_forever(workspace))
     threading.Thread(target=machine.look, daemon=True).start()  # known by the time somebody opens the Train page
     try:

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from semiprune_core.errors import SourceError
+from semiprune_core.importing.leftovers import scratch_folder
 from semiprune_core.importing.sources import open_source
 from semiprune_core.importing.sources.base import Entry, FileAt, Source, SourceSpec
 from semiprune_core.importing.workers import DecodePool, Measured, import_task, measure_chunk
@@ -63,7 +63,7 @@ def import_source(project: Project, settings: ImportSettings, progress: Progress
     """
     spec = SourceSpec.from_json(settings.source)
     with contextlib.ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=project.folder, prefix=".import-")))
+        scratch = stack.enter_context(scratch_folder(project))
         source = open_source(spec, guard=project.workspace.guard, scratch=scratch)
         total = source.count()
         if total == 0:
