@@ -81,5 +81,7 @@ def _how_far(pool: Pool, store: LabelStore, run: CoresetRun, words: str) -> None
     parts = [f"{progress.n_human:,} of {count(progress.n_kept, 'label')} are human"]
     if progress.n_skipped:
         parts.append(f"{progress.n_skipped:,} skipped")
+    if progress.n_final:
+        parts.append(f"{progress.n_final:,} kept for the final test")
     parts.append(f"{progress.n_left:,} to go" if progress.n_left else "all done")
     st.progress(progress.n_human / max(1, progress.n_kept), text=f"{literal(words)} · {' · '.join(parts)}")

@@ -172,25 +172,30 @@ def settled(pool: Pool, run: PseudoRun, store: LabelStore) -> IntArray:
 
 @dataclass(frozen=True)
 class CoresetLabels:
-    """Whose labels the images of a coreset carry now: ``n_human`` of ``n_kept`` a person's; ``n_skipped`` have none."""
+    """Whose labels the images of a coreset carry now: ``n_human`` of ``n_kept`` a person's; ``n_skipped`` have none.
+
+    ``n_final`` are kept for the final test: they carry the model's answer, and nobody is asked for them.
+    """
 
     n_kept: int
     n_human: int
     n_skipped: int
+    n_final: int = 0
 
     @property
     def n_left(self) -> int:
-        return self.n_kept - self.n_human - self.n_skipped
+        return self.n_kept - self.n_human - self.n_skipped - self.n_final
 
 
 def coreset_labels(pool: Pool, run: CoresetRun, store: LabelStore) -> CoresetLabels:
     """How many labels of a coreset people have given so far."""
     indices = run.coreset().indices
-    labels, _ = store.snapshot().on_pool(pool.ids, pool.duplicate_of)
-    is_human = labels[indices] != UNLABELED
+    snapshot = store.snapshot()
+    labels, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
+    is_human, is_final = labels[indices] != UNLABELED, snapshot.final_mask(pool.ids, pool.duplicate_of)[indices]
     skipped = [event.image_id for event in store.held() if event.round == REVIEW_ROUND and event.action == "skip"]
-    is_skipped = np.isin(pool.ids[indices], np.array(skipped, dtype=np.uint64)) & ~is_human
-    return CoresetLabels(len(indices), int(is_human.sum()), int(is_skipped.sum()))
+    is_skipped = np.isin(pool.ids[indices], np.array(skipped, dtype=np.uint64)) & ~is_human & ~is_final
+    return CoresetLabels(len(indices), int(is_human.sum()), int(is_skipped.sum()), int(is_final.sum()))
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------

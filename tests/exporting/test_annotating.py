@@ -74,6 +74,19 @@ def test_what_was_answered_leaves_the_queue_and_is_counted(project, run, store):
     assert len(left) == 18 and not {first, second} & {*left}
 
 
+def test_nobody_is_asked_for_images_of_the_final_test(project, run, store):
+    label_share(project, 0.5, final_test=0.5)
+    final = store.final_test().ids
+    pool = project.pool()
+    indices = run.coreset().indices
+    labeled, _ = store.snapshot().on_pool(pool.ids, pool.duplicate_of)
+    n_final, n_human = int(np.isin(pool.ids[indices], final).sum()), int((labeled[indices] >= 0).sum())
+    found = review.coreset_labels(pool, run, store)
+    assert n_final and (found.n_final, found.n_human, found.n_left) == (n_final, n_human, 20 - n_final - n_human)
+    left = next_cards(f"coreset:{run.artifact.id}", store, project.everything(), "ada", 500).ids
+    assert len(left) == found.n_left and not np.isin(left, final).any()
+
+
 def test_such_labels_never_serve_an_unbiased_estimate(project, run, store):
     label_share(project, 0.2)
     before = store.snapshot()
