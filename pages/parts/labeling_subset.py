@@ -56,7 +56,7 @@ def draw_form(project: Project, pool: Pool, store: LabelStore, annotator: str) -
         new = expected.n_images - (len(earlier) if earlier is not None and earlier.seed == seed else 0)
         new = expected.n_images if method != UNIFORM else new
         if final_test and new > 0:
-            right.caption(f"{count(round(final_test * new), 'label')} of these will be kept for the final test.")
+            right.caption(f"{round(final_test * new):,} of these labels will be kept for the final test.")
         words = f"Draw {count(new, 'more image' if earlier else 'image')}" if new else "Nothing more to draw"
         if not st.button(words, type="primary", icon=":material/casino:", disabled=new <= 0, key="draw"):
             return False
