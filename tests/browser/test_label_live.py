@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.label_support import DeckPage
-from tests.support.fake_features import clouds_of, give_features
+from tests.support.features import add_features, clouds_of
 from tests.support.training_projects import label
 
 pytestmark = pytest.mark.browser
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 def test_the_line_comes_with_the_twentieth_label_and_nothing_moves(studio, context):
     project = studio.project("t-live", n=60)
     truth = np.arange(60) % 3
-    give_features(project, clouds_of(truth))
+    add_features(project, clouds_of(truth))
     places = project.pool().positions(DeckPage(studio, project, context).store.drawings.latest().ids)
     deck = DeckPage(studio, project, context).open()
     now, stage = deck.page.locator(".live .now"), deck.page.locator(".stage")

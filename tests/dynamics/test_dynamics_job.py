@@ -8,7 +8,6 @@ from semiprune_core.dynamics import job as dynamics_job
 from semiprune_core.dynamics import submit_dynamics, why_out_of_date
 from semiprune_core.embeddings.features import available_features
 from semiprune_core.errors import InvalidSettingError, MissingStepError
-from semiprune_core.jobs import launch
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
 from semiprune_core.learning import supervised_run
@@ -16,24 +15,15 @@ from semiprune_core.maps.embedding_map import MapSettings, make_maps
 from semiprune_core.progress import Collected
 from semiprune_core.project.artifacts import differences
 from semiprune_core.results import TrajectoryRun, latest_scores
+from tests.support.job_runs import done
 from tests.support.scored_projects import add_pseudo, add_trajectory, make_pool
 
 QUICK = {"device": "cpu", "epochs": 3, "batch_size": 16, "precision": "fp32", "checkpoint_every": 2}
 
 
 @pytest.fixture
-def project(workspace, tmp_path):
-    project = make_pool(workspace, tmp_path, n=48)
-    add_pseudo(project)
-    yield project
-    for job in jobs.list_jobs(project):
-        job.kill()
-    launch.reap()
-
-
-def done(job):
-    assert job.status().state == jobs.DONE, job.status().message + job.log_tail()
-    return job.result()
+def project(pseudo_labeled):
+    return pseudo_labeled()
 
 
 def columns(project):

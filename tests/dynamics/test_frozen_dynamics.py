@@ -8,7 +8,6 @@ from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.dynamics import finetuned, start_of, submit_dynamics
 from semiprune_core.dynamics import frozen as frozen_dynamics
 from semiprune_core.errors import InvalidDataError, InvalidSettingError
-from semiprune_core.jobs import launch
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.learning.head_run import COLUMNS, HeadSettings, train_head
 from semiprune_core.learning.supervised_run import MemoryRecorder, columns
@@ -17,25 +16,17 @@ from semiprune_core.project.artifacts import differences
 from semiprune_core.results import TrajectoryRun, latest_pseudo, latest_scores
 from tests.support.encoders import tiny_encoder
 from tests.support.features import add_features
+from tests.support.job_runs import done
 from tests.support.scored_projects import add_pseudo, make_pool
 
 FROZEN = {"device": "cpu", "start": "frozen", "epochs": 4, "batch_size": 16}
 
 
 @pytest.fixture
-def project(workspace, tmp_path):
-    project = make_pool(workspace, tmp_path, n=48, n_test=12)
-    add_pseudo(project)
+def project(pseudo_labeled):
+    project = pseudo_labeled(n_test=12)
     add_features(project)
-    yield project
-    for job in jobs.list_jobs(project):
-        job.kill()
-    launch.reap()
-
-
-def done(job):
-    assert job.status().state == jobs.DONE, job.status().message + job.log_tail()
-    return job.result()
+    return project
 
 
 def test_it_leaves_the_same_columns_and_scores_and_says_what_it_was_made_with(project):

@@ -14,7 +14,7 @@ from semiprune_core.live import follow
 from semiprune_core.results import latest_pseudo
 from semiprune_core.training import FROZEN, TrainSettings
 from semiprune_core.training import frozen as frozen_runs
-from tests.support.fake_features import clouds_of, give_features
+from tests.support.features import add_features, clouds_of
 from tests.support.pools import NAMES
 from tests.support.training_projects import draw, label, small_project
 from tests.support.waiting import wait_until
@@ -26,7 +26,7 @@ def project(workspace, tmp_path):
     project = small_project(workspace, tmp_path, n=90, reference=False)
     open_store(project).classes.add(list(NAMES), annotator="ann")
     draw(project, 60 / 90)
-    give_features(project, clouds_of(project.pool().reference_labels))
+    add_features(project, clouds_of(project.pool().reference_labels))
     return project
 
 
@@ -126,7 +126,7 @@ def test_a_failure_is_said_once_and_does_not_end_it(project, monkeypatch):
 def test_labels_of_one_group_of_near_duplicates_measure_nothing(project):
     pool, drawn = project.pool(), open_store(project).drawings.latest().ids
     outside = int(np.flatnonzero(~np.isin(pool.ids, drawn))[0])
-    give_features(project, np.ones((90, 4)) + 9 * (np.arange(90) == outside)[:, None])
+    add_features(project, np.ones((90, 4)) + 9 * (np.arange(90) == outside)[:, None])
     label_drawn(project, 20)
     assert "near-duplicates of each other" in live.report_now(project, open_store(project))["line"]
 

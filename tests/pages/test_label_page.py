@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 from semiprune_core import steps
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import Event, open_store
-from tests.support.fake_features import give_features
 from tests.support.fake_model import give_model
+from tests.support.features import add_features
 from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
@@ -42,7 +42,7 @@ def opened(project, *, annotator="ada", view=None):
 def test_a_class_without_labels_can_be_looked_for(project, store):
     draw(project, store, fraction=0.5)
     store.classes.add(["cat", "dog", "owl"], annotator="ada")
-    give_features(project, np.eye(len(project.pool())))
+    add_features(project, np.eye(len(project.pool())))
     ids = store.drawings.latest().ids
     store.append([Event(event_id=f"e{i}", annotator="ada", action="label", image_id=int(i), class_id=0) for i in ids])
     app = opened(project)

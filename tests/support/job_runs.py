@@ -4,6 +4,12 @@ from semiprune_core import jobs
 from semiprune_core.jobs.context import run_job
 
 
+def done(job):
+    """The result of a job that must have ended well."""
+    assert job.status().state == jobs.DONE, job.status().message + job.log_tail()
+    return job.result()
+
+
 def run_again(job):
     """Resume a stopped job and run it here, until it ends or stops again."""
     job.resume()

@@ -10,7 +10,7 @@ from semiprune_core.labeling import Event, open_store
 from semiprune_core.live import follow
 from semiprune_core.server.queues import next_cards
 from semiprune_core.trust.farthest import REST, directions, farthest_first, nearest_first
-from tests.support.fake_features import clouds_of, give_features
+from tests.support.features import add_features, clouds_of
 from tests.support.pools import NAMES
 from tests.support.training_projects import label, small_project
 
@@ -47,7 +47,7 @@ def project(workspace, tmp_path):
     project = small_project(workspace, tmp_path, reference=False)
     truth = project.pool().reference_labels
     open_store(project).classes.add(list(NAMES), annotator="ann")
-    give_features(project, clouds_of(truth, noise=0.3))
+    add_features(project, clouds_of(truth, noise=0.3))
     label(project, {int(place): NAMES[c] for c in (0, 1) for place in np.flatnonzero(truth == c)[:4]})
     return project
 
