@@ -26,6 +26,7 @@ from semiprune_core.trials.kinds import for_full
 SPLIT, FINAL, HELD_OUT = "split", "final", "held out"
 """What is tested on: test images that came with the pool, labels kept for it when they were drawn, or images of the
 pool that are held out of every coreset."""
+FEW_TESTS = 100
 TEST_FRACTION = 0.2
 """Of the truly labeled images, held out where there is no test split."""
 
@@ -189,6 +190,14 @@ def caveat(test: str, truth: str, methods: Iterable[str]) -> str:
     return "Transductive: the test images took part in learning and scoring. New images may do worse."
 
 
+def few_words(n_test: int) -> str:
+    """A sentence where there are so few test images that each of them weighs a point or more; else nothing."""
+    if not 0 < n_test < FEW_TESTS:
+        return ""
+    images = "One test image" if n_test == 1 else f"{n_test:,} test images"
+    return f"{images}: each weighs {100 / n_test:.1f} points, so small differences mean little."
+
+
 def test_words(data: EvaluationData, methods: Iterable[str]) -> str:
     """On what was tested, and what that means."""
     n = f"{data.n_test:,}"
@@ -198,7 +207,9 @@ def test_words(data: EvaluationData, methods: Iterable[str]) -> str:
         "scoring or search; their images were among the unlabeled ones.",
         HELD_OUT: f"The pool has no test split: {n} of its images were held out of every coreset and tested on.",
     }[data.test]
-    return " ".join(filter(None, [words, caveat(data.test, data.truth, methods), copies_words(data)]))
+    return " ".join(
+        filter(None, [words, caveat(data.test, data.truth, methods), few_words(data.n_test), copies_words(data)])
+    )
 
 
 def copies_words(data: EvaluationData) -> str:

@@ -22,6 +22,7 @@ from semiprune_core.evaluation.data import (
     caveat,
     copies_words,
     evaluation_data,
+    few_words,
 )
 from semiprune_core.evaluation.settings import (
     ARTIFACT,
@@ -263,8 +264,10 @@ class Evaluation:
 
     @property
     def caveat(self) -> str:
-        """What its numbers are where they are not those of new images; empty before it began."""
-        return caveat(str(self.facts.get("test", "")), self.truth, self.methods)
+        """What to keep in mind with its numbers: that they are not those of new images, that there are few test images;
+        empty before it began."""
+        test, n_test = str(self.facts.get("test", "")), int(self.facts.get("n_test", 0))
+        return " ".join(filter(None, [caveat(test, self.truth, self.methods), few_words(n_test)]))
 
     @property
     def same_annotation_budget(self) -> bool:

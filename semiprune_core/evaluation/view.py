@@ -136,7 +136,7 @@ class EvaluationView:
     tested_by: str = ""
     """The kind of test for people; empty where it is not said."""
     caveat: str = ""
-    """What the numbers are where they are not those of new images."""
+    """What to keep in mind: numbers that are not those of new images, few test images."""
 
     def title(self, method: str) -> str:
         return self.titles.get(method, "Full data" if method == FULL else method)
