@@ -372,8 +372,13 @@ class Job:
         shutil.rmtree(aside)
 
 
-def create(project: Project, spec: Mapping[str, Any], status: JobStatus) -> tuple[Job, int]:
-    """Make the folder of a new job; it appears whole, and its lease is already held through the returned descriptor."""
+def create(
+    project: Project, spec: Mapping[str, Any], status: JobStatus, own: Mapping[str, bytes] | None = None
+) -> tuple[Job, int]:
+    """Make the folder of a new job; it appears whole, and its lease is already held through the returned descriptor.
+
+    ``own`` files, by name, lie in its own folder from the beginning.
+    """
     moment = datetime.now(UTC)
     job_id = f"{moment:%Y%m%d-%H%M%S-%f}-{spec['kind']}-{secrets.token_hex(2)}"
     if not ID.fullmatch(job_id):
@@ -385,6 +390,8 @@ def create(project: Project, spec: Mapping[str, Any], status: JobStatus) -> tupl
         lease = None
         try:
             (aside / WORK).mkdir()
+            for name, data in (own or {}).items():
+                files.write_bytes(aside / WORK / name, data)
             created = moment.isoformat(timespec="microseconds")
             files.write_json(aside / JOB, {"schema": SCHEMA, "id": job_id, **spec, "created": created})
             (aside / LEASE).write_bytes(b"{}".ljust(NOTE_BYTES))

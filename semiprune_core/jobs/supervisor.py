@@ -51,11 +51,13 @@ def submit(
     pins: Mapping[str, str] | None = None,
     nproc: int = 1,
     immediate: bool = False,
+    own: Mapping[str, bytes] | None = None,
 ) -> Job:
     """Put a job into the queue; the next :func:`supervise` starts it when its device is free.
 
     ``immediate`` runs it here and now, in this process, with the same files; how it ended is in its status.
-    Several devices are written with commas ("cuda:0,cuda:1") and are all taken at once.
+    Several devices are written with commas ("cuda:0,cuda:1") and are all taken at once. ``own`` files, by name, are put
+    into the job's own folder.
     """
     home = home_of(kind)
     device = device or home.device
@@ -73,8 +75,8 @@ def submit(
         "nproc": nproc,
     }
     if immediate:
-        return _run_here(project, spec)
-    job, lease = jobs.create(project, spec, JobStatus(state=QUEUED))
+        return _run_here(project, spec, own)
+    job, lease = jobs.create(project, spec, JobStatus(state=QUEUED), own)
     locks.release(lease)
     return job
 
@@ -86,7 +88,7 @@ def _json_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidSettingError(f"A job's settings must be plain JSON values: {error}.") from error
 
 
-def _run_here(project: Project, spec: Mapping[str, Any]) -> Job:
+def _run_here(project: Project, spec: Mapping[str, Any], own: Mapping[str, bytes] | None) -> Job:
     recognise_dead(project.workspace)
     with contextlib.ExitStack() as stack:
         devices = tuple(sorted(set(spec["device"].split(","))))
@@ -98,7 +100,8 @@ def _run_here(project: Project, spec: Mapping[str, Any]) -> Job:
             )
         for handle in handles:
             stack.callback(locks.release, handle)
-        job, lease = jobs.create(project, spec, JobStatus(state=RUNNING, started=jobs.now(), heartbeat=jobs.now()))
+        status = JobStatus(state=RUNNING, started=jobs.now(), heartbeat=jobs.now())
+        job, lease = jobs.create(project, spec, status, own)
         stack.callback(locks.release, lease)
         with log_to_folder(job.folder):
             run_job(JobContext(job))

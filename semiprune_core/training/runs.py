@@ -18,7 +18,8 @@ from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project
 from semiprune_core.training.data import check_cache, training_data
 from semiprune_core.training.settings import ARTIFACT, KIND, TRIAL, TrainSettings, title_of
-from semiprune_core.training.snapshots import keep_snapshot, read_snapshot, snapshot_path
+from semiprune_core.training.snapshots import keep_snapshot, read_snapshot, snapshot_bytes, snapshot_path
+from semiprune_core.training.task import LABELS
 
 
 def start_training(
@@ -50,6 +51,7 @@ def start_training(
         pins={"pool": pool.hash, "labels": data.snapshot.hash},
         nproc=nproc,
         immediate=immediate,
+        own={LABELS: snapshot_bytes(data.snapshot)},  # equal labels may be kept already, with fewer classes beside them
     )
 
 
@@ -152,8 +154,8 @@ def trained_seconds(job: Job) -> float:
 def class_names_of(job: Job) -> tuple[str, ...]:
     """The classes a run was started with; empty where its labels cannot be read any more."""
     try:
-        wanted = job.pins["labels"]
-        return read_snapshot(snapshot_path(job.project, wanted), wanted).class_names
+        wanted, own = job.pins["labels"], job.work_folder / LABELS
+        return read_snapshot(own if own.is_file() else snapshot_path(job.project, wanted), wanted).class_names
     except SemiPruneError:
         return ()
 

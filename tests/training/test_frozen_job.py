@@ -86,6 +86,17 @@ def test_a_class_without_a_label_is_never_given(with_features):
     assert run.artifact.facts["missing_classes"] == ["c"]
 
 
+def test_a_class_that_was_added_since_equal_labels_were_learned_from_is_named(with_features):
+    project = with_features
+    reference = project.pool().reference_labels
+    label(project, {int(place): NAMES[c] for c in (0, 1) for place in np.flatnonzero(reference == c)[:8]})
+    first = train(project)
+    open_store(project).classes.add(["c"], annotator="ann")
+    second = train(project)
+    assert first.artifact.inputs["labels"] == second.artifact.inputs["labels"]  # a class without a label changes none
+    assert (first.artifact.facts["missing_classes"], second.artifact.facts["missing_classes"]) == ([], ["c"])
+
+
 def test_the_line_goes_on_from_it(project):
     train(project)
     job = submit_dynamics(project, epochs=3, device="cpu", immediate=True)
