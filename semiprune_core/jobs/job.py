@@ -59,6 +59,8 @@ LEASE_SECONDS = 20.0
 """How long to wait for a worker that has ended its job and is about to be gone: seconds, on a busy machine."""
 TAIL_BYTES = 256 * 1024
 
+_told: dict[Path, str] = {}
+
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -417,8 +419,15 @@ def list_jobs(where: Project | Workspace, kind: str | None = None) -> list[Job]:
             try:
                 opened.append(Job.open(folder))
             except (WorkspaceError, JobError, OSError) as error:
-                log.warning("A job was left out of the list: %s", error)
+                _tell_once(folder, error)
     return sorted((job for job in opened if kind in (None, job.kind)), key=lambda job: job.id, reverse=True)
+
+
+def _tell_once(folder: Path, error: Exception) -> None:
+    """Pages list jobs all the time; the log needs to know once."""
+    if _told.get(folder) != str(error):
+        _told[folder] = str(error)
+        log.warning("A job was left out of the list: %s", error)
 
 
 def damaged_jobs(where: Project | Workspace) -> dict[Path, str]:

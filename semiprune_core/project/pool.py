@@ -15,8 +15,9 @@ The content hash is taken over the decoded pixels, so the same picture has the s
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -88,6 +89,22 @@ def read_id(text: str) -> int:
     return int(text, 16)
 
 
+@contextlib.contextmanager
+def _named_damage(path: Path) -> Iterator[None]:
+    """Name the file of a pool that cannot be read."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, EOFError) as error:
+        raise WorkspaceError(
+            f"{path} is missing or damaged ({str(error)[:200]}). Restore it from a backup, or import the images again."
+        ) from error
+
+
+def _load(path: Path) -> np.ndarray:
+    with _named_damage(path):
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
 @dataclass(frozen=True)
 class Blob:
     """Many small byte strings in one file, with their offsets beside it."""
@@ -97,7 +114,7 @@ class Blob:
 
     @classmethod
     def open(cls, folder: Path, name: str) -> Blob:
-        return cls(folder / f"{name}.bin", np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+        return cls(folder / f"{name}.bin", _load(folder / f"{name}.npy"))
 
     def __getitem__(self, row: int) -> bytes:
         start, end = int(self.offsets[row]), int(self.offsets[row + 1])
@@ -118,12 +135,18 @@ class Segment:
 
     def columns(self, names: Sequence[str]) -> pa.Table:
         """Some columns of the table; the others are not read."""
-        return pq.read_table(self.artifact.path("table.parquet"), columns=list(names), memory_map=True)
+        with _named_damage(self._table):
+            return pq.read_table(self._table, columns=list(names), memory_map=True)
+
+    @property
+    def _table(self) -> Path:
+        return self.artifact.path("table.parquet")
 
     @cached_property
     def _group_ends(self) -> IntArray:
         """Where each row group of the table ends."""
-        groups = pq.read_metadata(self.artifact.path("table.parquet"))
+        with _named_damage(self._table):
+            groups = pq.read_metadata(self._table)
         return np.cumsum([groups.row_group(number).num_rows for number in range(groups.num_row_groups)])
 
     def facts(self, rows: IntArray, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -132,7 +155,7 @@ class Segment:
         groups, place = np.unique(owner, return_inverse=True)
         sizes = np.diff(self._group_ends, prepend=0)[groups]
         begins = self._group_ends[groups] - sizes
-        with pq.ParquetFile(self.artifact.path("table.parquet"), memory_map=True) as file:
+        with _named_damage(self._table), pq.ParquetFile(self._table, memory_map=True) as file:
             table = file.read_row_groups(groups.tolist(), columns=list(names))
         shifted = rows - begins[place] + (np.cumsum(sizes) - sizes)[place]
         return table.take(pa.array(shifted)).to_pylist()
@@ -140,7 +163,7 @@ class Segment:
     @cached_property
     def images(self) -> np.ndarray:
         """(N, size, size, channels) uint8, memory-mapped."""
-        return np.load(self.artifact.path("images.npy"), mmap_mode="r", allow_pickle=False)
+        return _load(self.artifact.path("images.npy"))
 
     @cached_property
     def thumbs(self) -> Blob:
@@ -152,7 +175,8 @@ class Segment:
         return Blob.open(self.artifact.folder, "originals") if self.artifact.facts["origin"] == "packed" else None
 
     def problems(self) -> list[Problem]:
-        table = pq.read_table(self.artifact.path("problems.parquet"))
+        with _named_damage(self.artifact.path("problems.parquet")):
+            table = pq.read_table(self.artifact.path("problems.parquet"))
         return [Problem(**row) for row in table.to_pylist()]
 
 
