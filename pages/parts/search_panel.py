@@ -227,8 +227,8 @@ def _result(run: SearchRun) -> None:
     )
     if not any(best.verdict == "better" for best in run.best):
         st.info(
-            "Nothing beats Random beyond chance at any of these ratios. The best values found are the defaults "
-            f"all the same, but Random may do just as well. {MORE[settings.test]} may tell them apart.",
+            "Nothing beats Random beyond chance at any of these ratios, so the starting values stay. "
+            f"{MORE[settings.test]} may tell values apart.",
             icon=":material/balance:",
         )
     for best in run.best:

@@ -80,7 +80,9 @@ def searched_knobs(
 
 
 def knobs_at(best: BestValue, ratio: float) -> dict[str, Any]:
-    """What a search found, used at ``ratio``: no cutoff is larger than it."""
+    """What a search found, used at ``ratio``: no cutoff is larger than it. Nothing, where it may be chance or harm."""
+    if not best.is_used:
+        return {}
     knobs = best.knobs
     return {**knobs, "cutoff": min(knobs["cutoff"], ratio)} if "cutoff" in knobs else knobs
 
@@ -88,8 +90,8 @@ def knobs_at(best: BestValue, ratio: float) -> dict[str, Any]:
 def starting_knobs(method: str, ratio: float, basis: Basis, best: BestValue | None) -> Defaults:
     """Where to start with ``method`` at this ratio, and why: what a search found (:func:`searched`), else the default
     for such a pool."""
+    usual = default_knobs(method, ratio, basis)
     if best is None:
-        usual = default_knobs(method, ratio, basis)
         why = f"{usual.why} Not searched at this ratio." if searched_knob(method) else usual.why
         return dataclasses.replace(usual, why=why)
     seeds = f"{best.n_seeds} seeds" if best.n_seeds > 1 else "one seed"
@@ -97,4 +99,6 @@ def starting_knobs(method: str, ratio: float, basis: Basis, best: BestValue | No
     knobs = knobs_at(best, ratio)
     epochs = {"dual_epochs": knobs.pop("n_epochs")} if "n_epochs" in knobs else {}
     why = f"Searched{at}, {seeds}: {best.sentence}"
-    return Defaults(knobs, epochs, why, default_knobs(method, ratio, basis).class_share)
+    if not best.is_used:
+        return dataclasses.replace(usual, why=why)
+    return Defaults(knobs, epochs, why, usual.class_share)

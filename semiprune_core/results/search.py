@@ -173,6 +173,11 @@ class BestValue:
         return {self.knob: self.value, **({} if self.n_epochs is None else {"n_epochs": self.n_epochs})}
 
     @property
+    def is_used(self) -> bool:
+        """Whether coresets are built with it: not where its own interval says that it may be chance, or harm."""
+        return self.verdict not in ("unclear", "worse")
+
+    @property
     def value_words(self) -> str:
         words = f"{KNOB_WORDS[self.knob]} {self.value:g}"
         return words if self.n_epochs is None else f"{words}, T {self.n_epochs}"
@@ -188,11 +193,11 @@ class BestValue:
         if self.verdict == "better":
             return f"{self.value_words} beats Random by {by}."
         if self.verdict == "worse":
-            return f"Random is better: even {self.value_words} is {by} below it."
+            return f"Random is better: even {self.value_words} is {by} below it. The starting value stays."
         tried = "the only value" if self.n_tried == 1 else f"the best of {self.n_tried}"
         return (
-            f"{self.value_words}, {tried}, is {by} {side} Random: that may be chance, the interval contains zero. It "
-            "is the default, but Random may do as well."
+            f"{self.value_words}, {tried}, is {by} {side} Random: that may be chance, the interval contains zero, so "
+            "the starting value stays."
         )
 
 

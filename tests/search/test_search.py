@@ -170,7 +170,7 @@ def against_random(rights):
     [
         ((61, 64), "unclear", "cutoff 0.1, the only value, is 0.5 ± 9.0 points above Random: that may be chance"),
         ((60, 63), "unclear", "is 0.5 ± 9.0 points below Random: that may be chance"),
-        ((90, 40), "unclear", "the interval contains zero. It is the default, but Random may do as well."),
+        ((90, 40), "unclear", "the interval contains zero, so the starting value stays."),
         ((40, 44), "worse", "Random is better: even cutoff 0.1 is 20.0 ± 9.0 points below it."),
     ],
 )
@@ -294,6 +294,18 @@ def test_searched_values_are_the_defaults_of_a_coreset(project):
     assert own.artifact.settings["knobs"]["cutoff"] == 0.0
     nested = build_coresets(project, CoresetRequest(method=AUM), (0.7, 0.9), nested=True)
     assert [run.artifact.settings["knobs"]["cutoff"] for run in nested] == [0.2, 0.2]
+
+
+@pytest.mark.parametrize("rights", [(61, 64), (40, 44)])
+def test_a_value_that_may_be_chance_or_harm_leaves_the_starting_value(project, rights):
+    keep(project, table([*GOOD[:2], *((AUM, 0.7, seed, 0.1, None, n) for seed, n in enumerate(rights))]))
+    scores = latest_scores(project)
+    usual = default_knobs(AUM, 0.7, scores.basis()).selector
+    assert searched_knobs(project, AUM, 0.7) == {}
+    known = starting_knobs(AUM, 0.7, scores.basis(), searched(project, AUM, 0.7, scores))
+    assert known.selector == usual and known.why.startswith("Searched, 2 seeds: ")
+    run = build_coreset(project, CoresetRequest(method=AUM, pruning_ratio=0.7))
+    assert run.artifact.settings["knobs"]["cutoff"] == usual["cutoff"]
 
 
 def test_a_searched_value_is_used_near_its_ratio_only(project):
