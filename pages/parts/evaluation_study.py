@@ -234,7 +234,8 @@ def show_finished(project: Project, studied: Sequence[StudyRun]) -> None:
         show(chosen, asked, run.trials(), run.stages(), full_is_upper=run.full_is_upper, key=key)
         facts = run.artifact.facts
         st.caption(
-            f"Trained with {facts['truth']} labels, tested on {facts['n_test']:,} images; the last epoch counts."
+            f"Trained with {facts['truth']} labels, tested on {facts['n_test']:,} images; the last epoch counts. "
+            f"{facts.get('copies_words', '')}"
         )
 
 

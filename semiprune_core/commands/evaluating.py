@@ -260,7 +260,8 @@ def _study_answer(artifact: Artifact) -> tuple[dict[str, Any], str]:
     full = full_by_share(axis, trials)
     stages = [{**stage, **_full(full, stage[axis.column])} for stage in run.stages()]
     lines += [TEXT_NOTE, "", *(_stage(axis, stage) for stage in stages), ""]
-    lines.append(f"{artifact.id}: trained on {facts['truth']} labels. Tested on {facts['n_test']:,} images.")
+    tested = f"Tested on {facts['n_test']:,} images. {facts.get('copies_words', '')}".rstrip()
+    lines.append(f"{artifact.id}: trained on {facts['truth']} labels. {tested}")
     return {"ratios": tables, axis.field: stages}, "\n".join(lines)
 
 
