@@ -1,6 +1,6 @@
 """Labels of two classes on top of a random tenth: do they lower the accuracy?
 
-    .venv/bin/python benchmarks/added_labels.py [--pool demo|fashion] [--work DIR] [--seeds 3] [--first-seed S]
+    .venv/bin/python benchmarks/added_labels.py [--images demo|fashion] [--work DIR] [--seeds 3] [--first-seed S]
         [--starts scratch,frozen,...] [--small] [--keep]
 
 A tenth of the pool is labeled at random (600 of the demo pool); then half as many again of each of two classes (300),
@@ -110,17 +110,17 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     parser = benchmark_parser(__doc__, small="one seed, one epoch from scratch")
-    parser.add_argument("--pool", choices=("demo", "fashion"), default="demo")
+    parser.add_argument("--images", choices=("demo", "fashion"), default="demo")
     parser.add_argument("--work", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--starts", default="scratch,frozen,logistic,ssl")
     args = parser.parse_args()
-    images, truth = open_images(args.pool, Path())
+    images, truth = open_images(args.images, Path())
     names = args.starts.split(",")
     work = args.work or Path(tempfile.mkdtemp(prefix="semiprune-"))
     work.mkdir(parents=True, exist_ok=True)
-    rows = features(args.pool, "plain", images, work) if any(name in HEADS for name in names) else None
+    rows = features(args.images, "plain", images, work) if any(name in HEADS for name in names) else None
     starts = Starts(images, int(truth.max()) + 1, rows, small=args.small)
     runs: list[dict[str, Any]] = []
     for seed in range(args.first_seed, args.first_seed + (1 if args.small else args.seeds)):
@@ -134,7 +134,7 @@ def main() -> None:
                 run[kind] = judged(answers[rest], truth[rest])
             print(run, flush=True)
             runs.append(run)
-    finish(args, f"added_labels_{args.pool}", summary(runs), {"runs": runs})
+    finish(args, f"added_labels_{args.images}", summary(runs), {"runs": runs})
 
 
 if __name__ == "__main__":
