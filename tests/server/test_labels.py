@@ -27,16 +27,28 @@ from tests.support.fake_model import give_model
 HOST = "http://localhost:8501"
 
 
+def pictures_of(workspace):
+    """Beside the workspace, of which nothing is imported."""
+    return workspace.root.with_name(f"{workspace.root.name}-pictures")
+
+
+def import_folder(project, folder):
+    settings = ImportSettings(source=SourceSpec("folder", str(folder)).to_json(), n_workers=1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SEMIPRUNE_ROOTS", str(folder))
+        import_source(project, settings, Collected())
+
+
 def make_project(workspace, name, *, n=12, seed=0):
     """A project of ``n`` small pictures in two class folders."""
-    folder = workspace.root / ".pictures" / name
+    folder = pictures_of(workspace) / name
     rng = np.random.default_rng(seed)
     for number in range(n):
         path = folder / ("cat", "dog")[number % 2] / f"{number:03d}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)).save(path)
     project = workspace.create(name, pool=PoolSettings(size=28))
-    import_source(project, ImportSettings(source=SourceSpec("folder", str(folder)).to_json(), n_workers=1), Collected())
+    import_folder(project, folder)
     store, pool = open_store(project), project.pool()
     store.classes.add(["cat", "dog"], annotator="ada")
     store.drawings.draw(
@@ -473,10 +485,10 @@ def test_added_images_can_be_labeled_at_once(tmp_path):
     project = make_project(workspace, "grows")
     browser = Browser(workspace, "grows")
     browser.send(event(browser.ids[0]))
-    folder = tmp_path / ".more"
+    folder = pictures_of(workspace) / "more"
     folder.mkdir()
     Image.fromarray(np.full((8, 8, 3), 7, dtype=np.uint8)).save(folder / "new.png")
-    import_source(project, ImportSettings(source=SourceSpec("folder", str(folder)).to_json(), n_workers=1), Collected())
+    import_folder(project, folder)
     [ack] = browser.send(event(browser.ids[-1]))
     assert len(browser.ids) == 13 and ack["status"] == "saved"
 
@@ -488,7 +500,7 @@ def test_a_project_made_anew_under_the_same_name_is_another_one(tmp_path):
     before = browser.ids
     browser.send(event(before[0]))
     shutil.rmtree(workspace.project("again").folder)
-    shutil.rmtree(tmp_path / ".pictures")
+    shutil.rmtree(pictures_of(workspace))
     make_project(workspace, "again", seed=5)
     [gone, saved] = browser.send(event(before[0]), event(browser.ids[0]))
     assert (gone["status"], saved["status"]) == ("refused", "saved")
