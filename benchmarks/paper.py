@@ -23,6 +23,7 @@ import argparse
 import json
 import os
 import re
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -94,20 +95,25 @@ def open_project(args: argparse.Namespace, n_images: int | None, seed: int) -> P
     name = re.sub("[^a-z0-9]+", "-", title.lower())
     project = workspace.project(name) if name in workspace else workspace.create(name, name=name)
     if not project.has_pool():
-        data = open_data(args.data or args.dataset, n_images, n_test=300 if args.small else None)
-        path = project.folder / "source.npz"
-        split = np.repeat(["pool", "test"], [len(data.labels), len(data.test_labels)])
-        np.savez(
-            path,
-            images=np.concatenate([data.images, data.test_images]),
-            labels=np.concatenate([data.labels, data.test_labels]),
-            class_names=np.array(data.class_names),
-            split=split,
-        )
-        spec = SourceSpec("npz", str(path), variants=VARIANTS[args.variant])
-        import_source(project, ImportSettings(source=spec.to_json()), Collected())
-        path.unlink()
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["SEMIPRUNE_ROOTS"] = folder
+            import_data(args, project, Path(folder), n_images)
     return workspace.project(name)
+
+
+def import_data(args: argparse.Namespace, project: Project, folder: Path, n_images: int | None) -> None:
+    data = open_data(args.data or args.dataset, n_images, n_test=300 if args.small else None)
+    path = folder / "source.npz"
+    split = np.repeat(["pool", "test"], [len(data.labels), len(data.test_labels)])
+    np.savez(
+        path,
+        images=np.concatenate([data.images, data.test_images]),
+        labels=np.concatenate([data.labels, data.test_labels]),
+        class_names=np.array(data.class_names),
+        split=split,
+    )
+    spec = SourceSpec("npz", str(path), variants=VARIANTS[args.variant])
+    import_source(project, ImportSettings(source=spec.to_json()), Collected())
 
 
 def label_a_tenth(project: Project, seed: int) -> None:
