@@ -23,6 +23,7 @@ from semiprune_core import training
 from semiprune_core.copies import copy_project
 from semiprune_core.features import submit_features
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.allowing import allow_named, place_of
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.import_labels import take_reference
@@ -49,6 +50,7 @@ def imported(workspace: Workspace, pool: str, data: Path) -> Project:
     kind, name = SOURCES[pool]
     project = workspace.create(pool)
     spec = SourceSpec(kind, str(data / name) if name else "")
+    allow_named(workspace, place_of(spec))
     import_source(project, ImportSettings(source=spec.to_json()), Collected())
     job = submit_features(project, immediate=True)
     assert job.status().state == "done", job.log_tail()

@@ -35,6 +35,7 @@ from semiprune_core.embeddings.engines import cosines
 from semiprune_core.features import EmbedSettings
 from semiprune_core.features.embed import embed
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.allowing import allow_named, place_of
 from semiprune_core.importing.sources import parse_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.paths import ROOTS_VARIABLE
@@ -66,6 +67,7 @@ def generate(folder: Path, n: int) -> None:
 
 def import_photos(home: Path, name: str, spec: SourceSpec) -> Project:
     project = Workspace.open(home).create(name)
+    allow_named(project.workspace, place_of(spec))
     import_source(project, ImportSettings(source=spec.to_json()), Collected())
     return project.workspace.project(project.name)
 

@@ -22,6 +22,7 @@ from semiprune_core.copies import copy_project
 from semiprune_core.features import submit_features
 from semiprune_core.finish import STAGES, submit_finish
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.allowing import allow_named, place_of
 from semiprune_core.importing.sources import parse_source
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.import_labels import take_reference
@@ -36,7 +37,9 @@ def prepared(home: Path, pool_file: str) -> Project:
     os.environ[ROOTS_VARIABLE] = str(Path(pool_file).resolve().parent) if Path(pool_file).exists() else str(home)
     workspace = Workspace.open(home)
     project = workspace.create("Finish")
-    import_source(project, ImportSettings(source=parse_source(pool_file).to_json()), Collected())
+    spec = parse_source(pool_file)
+    allow_named(workspace, place_of(spec))
+    import_source(project, ImportSettings(source=spec.to_json()), Collected())
     project = workspace.project(project.name)
     jobs.follow(submit_features(project), Collected())
     store, pool = open_store(project), project.pool()

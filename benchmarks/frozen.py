@@ -30,6 +30,7 @@ from semiprune_core.embeddings.encoders import PACKAGED, encode, open_encoder
 from semiprune_core.features import EmbedSettings
 from semiprune_core.features.embed import embed
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.allowing import allow_named, place_of
 from semiprune_core.importing.sources import parse_source
 from semiprune_core.learning import augment
 from semiprune_core.learning.frozen import FrozenSettings, Views, fit_pool, near_duplicates, prepare_pool
@@ -212,6 +213,7 @@ def _imported(pool: str, source: str, data: Path, work: Path) -> Project:
     name = Path(pool).stem.lower()
     if not (work / "home" / name).is_dir():
         spec = parse_source(source if source == "demo" else str(data / source))
+        allow_named(workspace, place_of(spec))
         import_source(workspace.create(name), ImportSettings(source=spec.to_json()), Collected())
     return workspace.project(name)
 

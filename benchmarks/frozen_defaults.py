@@ -39,6 +39,7 @@ from scipy import stats
 from semiprune_core.features import EmbedSettings
 from semiprune_core.features.embed import embed
 from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.allowing import allow_named, place_of
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.learning.frozen import FrozenPool, FrozenSettings, fit_pool, near_duplicates, prepare_pool
 from semiprune_core.learning.frozen.prepare import Scaling
@@ -124,6 +125,7 @@ def embedded(project_name: str, data: Path, work: Path) -> dict[str, np.ndarray]
         project = workspace.create(project_name)
         source, name = SOURCES[project_name]
         spec = SourceSpec(source, str(data / name) if name else "")
+        allow_named(workspace, place_of(spec))
         import_source(project, ImportSettings(source=spec.to_json()), Collected())
         project = workspace.project(project.name)
         run = embed(project, EmbedSettings(), Collected(), folder=work / "blocks")
