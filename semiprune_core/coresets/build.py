@@ -284,12 +284,17 @@ def more_ratios(
         method=settings["method"],
         seed=run.artifact.manifest["seed"],
         aim=run.aim,
-        **{"class_share": 0.0, **settings["options"]},
+        **kept_options(run),
     )
     scores = ScoreRun(made_from(project, run.artifact, "scores"))
     own = "evidence" in run.artifact.inputs
     kept = EvidenceRun(made_from(project, run.artifact, "evidence")) if own else None
     return build_coresets(project, request, ratios, nested=nested, scores=scores, kept=kept)
+
+
+def kept_options(run: CoresetRun) -> dict[str, Any]:
+    """The options that a saved coreset was chosen with, as fields of a ``CoresetRequest``."""
+    return {"class_share": 0.0, **run.artifact.settings["options"]}  # older ones kept no share of a class
 
 
 def nesting_selectors() -> list[str]:

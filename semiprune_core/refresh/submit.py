@@ -12,7 +12,7 @@ from typing import Any
 
 from semiprune_core import jobs
 from semiprune_core.checks import check_choice
-from semiprune_core.coresets import CoresetRequest, setting_of, tuned_knobs
+from semiprune_core.coresets import CoresetRequest, kept_options, setting_of, tuned_knobs
 from semiprune_core.dynamics import DynamicsSettings
 from semiprune_core.errors import InvalidDataError, MissingStepError, SemiPruneError
 from semiprune_core.methods import open_knobs
@@ -153,7 +153,7 @@ def request_of(project: Project, run: CoresetRun) -> CoresetRequest:
         pruning_ratio=float(settings["pruning_ratio"]),
         seed=int(run.artifact.manifest["seed"]),
         aim=run.aim,
-        **settings["options"],
+        **kept_options(run),
     )
     names = [name for name in open_knobs(request.method) if name in settings["knobs"]]
     request = request.replace(**{name: settings["knobs"][name] for name in names})
