@@ -52,7 +52,7 @@ def standing(project):
 def test_below_twenty_labels_it_says_how_many_there_are(project):
     label_drawn(project, 19)
     assert standing(project)["line"] == "Accuracy appears here after 20 labels drawn at random; 19 so far."
-    follower = follow.Follower(project)
+    follower = follow.Follower(project, clock=Clock())
     (project.folder / follow.FOLDER).mkdir()
     assert follower.step() and follow.read_report(project)["n_measured"] == 19
 
@@ -113,7 +113,7 @@ def test_a_failure_is_said_once_and_does_not_end_it(project, monkeypatch):
 
     (project.folder / follow.FOLDER).mkdir()
     label_drawn(project, 20)
-    follower = follow.Follower(project)
+    follower = follow.Follower(project, clock=Clock())
     monkeypatch.setattr(follow, "measure", fail)
     error = InvalidDataError("Label more images.")
     assert follower.step() and not follower.step()
