@@ -13,7 +13,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from semiprune_core.learning.frozen.logistic import Linear
-from semiprune_core.learning.frozen.prepare import SAMPLE, Scaling
+from semiprune_core.learning.frozen.prepare import SAMPLE, Scaling, main_axes
 from semiprune_core.learning.threads import one_thread
 from semiprune_core.records import FloatArray, IntArray
 
@@ -25,12 +25,8 @@ def probe_rows(features: FloatArray, tests: FloatArray, directions: int) -> tupl
     """(N, d) and (M, d) float32: what probes see of the pool and of test images; the pool sets the coordinates."""
     scaling = Scaling.of(np.asarray(features))
     rows, others = scaling(np.asarray(features)), scaling(np.asarray(tests))
-    if min(rows.shape) <= directions:
-        return rows, others
-    sample = rows[:: max(1, len(rows) // SAMPLE)]
-    _, vectors = np.linalg.eigh((sample.T @ sample).astype(np.float64))
-    axes = vectors[:, -directions:].astype(np.float32)
-    return rows @ axes, others @ axes
+    axes = main_axes(rows[:: max(1, len(rows) // SAMPLE)], directions)
+    return (rows, others) if axes is None else (rows @ axes, others @ axes)
 
 
 @one_thread()

