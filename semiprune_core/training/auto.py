@@ -8,6 +8,7 @@ that was killed goes on with what it had begun.
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -32,11 +33,13 @@ from semiprune_core.training.data import training_data
 from semiprune_core.training.runs import trained_seconds
 from semiprune_core.training.settings import STARTS
 from semiprune_core.training.task import Task, Told
-from semiprune_core.training.trial import estimate, time_steps
+from semiprune_core.training.trial import estimate, n_rounds, time_steps
 
 PLAN = "plan.json"
 LOOK_SECONDS = 0.5
 """How often the other processes of a run look whether the first one has decided."""
+FASTEST = 10_000
+"""Images that a core trains on in a second at the most; two reach 3,200 together with the smallest net."""
 PATIENCE = 5
 """Budgets that a net may take where features are probably good enough and too few labels make sure of it."""
 LEARNERS = {FROZEN: "a head on features", SCRATCH: "a net from scratch"}
@@ -138,23 +141,39 @@ def _weighed(task: Task, first: Answers) -> Plan:
         return Plan(False, "Too few labels were drawn at random to measure it, or to compare it with a net.")
     if not data.n_held_out(task.settings.training):
         return Plan(False, "A net from scratch was not tried: no labels would be held out to compare it with.")
-    seconds = _estimated(task)
-    takes, budget = span(seconds), task.settings.budget
-    share = first.quality.accuracy
+    share, budget = first.quality.accuracy, task.settings.budget
     is_poor, may_be_poor = share.value < AMBER_ACCURACY, share.low < AMBER_ACCURACY
+    left = max(0.0, budget - trained_seconds(task.context.job))
+    if not may_be_poor and (least := _least_seconds(task)) > left:
+        return Plan(
+            False, f"From scratch was not tried: it would take more than {span(least)}, and {_left(left, budget)}."
+        )
+    seconds = _estimated(task)
+    takes = span(seconds)
     doubt = f"with features, as many as {1 - share.low:.0%} of the labels may be wrong"
     if is_poor or (may_be_poor and seconds <= PATIENCE * budget):
         return Plan(True, f"From scratch is tried too, about {takes}: {doubt}.", seconds)
-    left = max(0.0, budget - trained_seconds(task.context.job))
     if seconds <= left:
         return Plan(True, f"From scratch is tried too: about {takes}, within the budget of {span(budget)}.", seconds)
     doubt = f" {doubt[0].upper()}{doubt[1:]}; more labels would tell." if may_be_poor else ""
     return Plan(
         False,
-        f"From scratch was not tried: it would take about {takes}, and {span(left)} of the budget of {span(budget)} "
-        f"were left.{doubt}",
+        f"From scratch was not tried: it would take about {takes}, and {_left(left, budget)}.{doubt}",
         seconds,
     )
+
+
+def _left(seconds: float, budget: float) -> str:
+    return f"{span(seconds)} of the budget of {span(budget)} were left"
+
+
+def _least_seconds(task: Task) -> float:
+    """What a net takes at the very least; it spares a pre-flight whose answer is known. On a GPU nothing is known."""
+    if task.context.device != "cpu":
+        return 0.0
+    settings = task.settings.training.on_pool(len(task.pool))
+    n_images = settings.epochs * settings.steps_per_epoch * settings.batch_size * (1 + settings.unlabeled_ratio)
+    return n_rounds(settings) * n_images / (FASTEST * (os.cpu_count() or 1))
 
 
 def _estimated(task: Task) -> float:
