@@ -172,7 +172,7 @@ def _least_seconds(task: Task) -> float:
     if task.context.device != "cpu":
         return 0.0
     settings = task.settings.training.on_pool(len(task.pool))
-    n_images = settings.epochs * settings.steps_per_epoch * settings.batch_size * (1 + settings.unlabeled_ratio)
+    n_images = settings.n_steps * settings.batch_size * (1 + settings.unlabeled_ratio)
     return n_rounds(settings) * n_images / (FASTEST * (os.cpu_count() or 1))
 
 
