@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import benchmark_parser, finish
+from common import benchmark_parser, finish, label_a_tenth
 
 from semiprune_core import training
 from semiprune_core.copies import copy_project
@@ -25,8 +25,6 @@ from semiprune_core.features import submit_features
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.importing.allowing import allow_named, place_of
 from semiprune_core.importing.sources.base import SourceSpec
-from semiprune_core.labeling import open_store
-from semiprune_core.labeling.import_labels import take_reference
 from semiprune_core.learning.presets import ssl_preset
 from semiprune_core.progress import Collected
 from semiprune_core.project.workspace import Project, Workspace
@@ -59,16 +57,7 @@ def imported(workspace: Workspace, pool: str, data: Path) -> Project:
 
 def one_draw(base: Project, pool: str, seed: int, args: Any) -> dict[str, Any]:
     project = copy_project(base.workspace, base.name, f"{pool} draw {seed} {time.time_ns()}")
-    images, store = project.pool(), open_store(project)
-    store.drawings.draw(
-        pool_hash=images.hash,
-        ids=images.ids,
-        duplicate_of=images.duplicate_of,
-        fraction=0.10,
-        seed=seed,
-        annotator="benchmark",
-    )
-    take_reference(store, images)
+    label_a_tenth(project, seed)
     data = training.training_data(project)
     ssl = ssl_preset("quick", flip=pool not in NO_FLIPS, **(SHORT if args.small else {}))
     settings = TrainSettings(start=AUTO, ssl=ssl.to_json(), preset="quick", budget=args.budget)

@@ -20,7 +20,10 @@ PLACES = ("--home", "--work", "--data", "--photos", "--pool")
 sys.path.insert(0, str(ROOT))
 
 from semiprune_core import files  # noqa: E402
+from semiprune_core.labeling import open_store  # noqa: E402
+from semiprune_core.labeling.import_labels import take_reference  # noqa: E402
 from semiprune_core.project import artifacts  # noqa: E402
+from semiprune_core.project.workspace import Project  # noqa: E402
 
 
 def machine() -> dict[str, Any]:
@@ -30,6 +33,22 @@ def machine() -> dict[str, Any]:
         (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
     )
     return {"cpu": model, "cores": os.cpu_count(), "memory_gb": round(memory / 2**30), "system": platform.platform()}
+
+
+def label_a_tenth(project: Project, seed: int = 0, *, annotator: str = "benchmark") -> None:
+    """Draw a tenth of the pool at random, once; the reference labels stand in for a person."""
+    store, pool = open_store(project), project.pool()
+    if store.drawings.latest() is not None:
+        return
+    store.drawings.draw(
+        pool_hash=pool.hash,
+        ids=pool.ids,
+        duplicate_of=pool.duplicate_of,
+        fraction=0.1,
+        seed=seed,
+        annotator=annotator,
+    )
+    take_reference(store, pool)
 
 
 def rounds(n: int, *sides: Callable[[], float]) -> list[list[float]]:

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import benchmark_parser, finish, spread
+from common import benchmark_parser, finish, label_a_tenth, spread
 
 from semiprune_core import jobs
 from semiprune_core.copies import copy_project
@@ -24,8 +24,6 @@ from semiprune_core.finish import STAGES, submit_finish
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.importing.allowing import allow_named, place_of
 from semiprune_core.importing.sources import parse_source
-from semiprune_core.labeling import open_store
-from semiprune_core.labeling.import_labels import take_reference
 from semiprune_core.paths import ROOTS_VARIABLE
 from semiprune_core.progress import Collected
 from semiprune_core.project.workspace import Project, Workspace
@@ -42,11 +40,7 @@ def prepared(home: Path, pool_file: str) -> Project:
     import_source(project, ImportSettings(source=spec.to_json()), Collected())
     project = workspace.project(project.name)
     jobs.follow(submit_features(project), Collected())
-    store, pool = open_store(project), project.pool()
-    store.drawings.draw(
-        pool_hash=pool.hash, ids=pool.ids, duplicate_of=pool.duplicate_of, fraction=0.1, annotator="benchmark"
-    )
-    take_reference(store, pool)
+    label_a_tenth(project)
     return project
 
 

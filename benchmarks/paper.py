@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from common import benchmark_parser, results_folder, write_result
+from common import benchmark_parser, label_a_tenth, results_folder, write_result
 from image_data import open_data
 
 from semiprune_core import jobs
@@ -41,8 +41,6 @@ from semiprune_core.dynamics import submit_dynamics
 from semiprune_core.evaluation import EvaluationRun, EvaluationSettings, submit_evaluation
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.importing.sources.base import SourceSpec
-from semiprune_core.labeling import open_store
-from semiprune_core.labeling.import_labels import take_reference
 from semiprune_core.learning.presets import ssl_preset
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.methods import METHODS
@@ -116,19 +114,6 @@ def import_data(args: argparse.Namespace, project: Project, folder: Path, n_imag
     import_source(project, ImportSettings(source=spec.to_json()), Collected())
 
 
-def label_a_tenth(project: Project, seed: int) -> None:
-    store, pool = open_store(project), project.pool()
-    if store.drawings.latest() is None:
-        store.drawings.draw(
-            pool_hash=pool.hash,
-            ids=pool.ids,
-            duplicate_of=pool.duplicate_of,
-            fraction=0.1,
-            seed=seed,
-            annotator="paper",
-        )
-        take_reference(store, pool)
-
 
 def finish_job(project: Project, kind: str, wanted: dict[str, Any], submit: Callable[[], jobs.Job]) -> None:
     """Run a job in this process, or go on with the very same one that an earlier call left unfinished."""
@@ -194,7 +179,7 @@ def prepared(args: argparse.Namespace, seed: int) -> Project:
     short = {"epochs": 2} if args.small else {}
     project = open_project(args, n_images, seed)
     stages = Stages(project)
-    label_a_tenth(project, seed)
+    label_a_tenth(project, seed, annotator="paper")
     settings = TrainSettings(start=SCRATCH, ssl=ssl_of(args).to_json(), preset="quick", seed=seed)
     check_same_ssl(project, settings)
     stages.run(
