@@ -114,7 +114,6 @@ def import_data(args: argparse.Namespace, project: Project, folder: Path, n_imag
     import_source(project, ImportSettings(source=spec.to_json()), Collected())
 
 
-
 def finish_job(project: Project, kind: str, wanted: dict[str, Any], submit: Callable[[], jobs.Job]) -> None:
     """Run a job in this process, or go on with the very same one that an earlier call left unfinished."""
     same = [job for job in jobs.list_jobs(project, kind) if {key: job.settings.get(key) for key in wanted} == wanted]
