@@ -1,6 +1,6 @@
 """SemiPrune Studio as one ASGI application: the pages, our own routes, access checks and the jobs' supervisor.
 
-Started by ``streamlit run app.py``. The pages themselves begin in ``pages/main.py``.
+Started by ``streamlit run app.py``, which prints the link to open. The pages themselves begin in ``pages/main.py``.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import secrets
+import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import streamlit as st
@@ -22,21 +22,36 @@ from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing.leftovers import sweep_all
 from semiprune_core.jobs import supervise_forever
 from semiprune_core.learning import machine
+from semiprune_core.project.private import close_to_others, keep_to_owner
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import Access, studio_routes
-from semiprune_core.server.access import PASSWORD_VARIABLE, check_address, check_password, start_warnings
+from semiprune_core.server.access import check_address, start_warnings
+from semiprune_core.server.login import login_of, start_link
+from semiprune_core.server.opening import opened_in_browser
 
 log = logging.getLogger("semiprune")
-workspace = Workspace.open()
-password = os.environ.get(PASSWORD_VARIABLE) or None
+keep_to_owner()
 address = config.get_option("server.address")
+base = config.get_option("server.baseUrlPath") or ""
 try:
-    check_address(address, password)
-    check_password(password)
+    workspace = Workspace.open()
+    login = login_of(workspace)
+    check_address(address, login)
 except SemiPruneError as error:
     raise SystemExit(str(error)) from None
-for warning in start_warnings(address, password):
+for warning in filter(None, (*start_warnings(address, login), close_to_others(workspace))):
     log.warning(warning)
+
+
+@contextlib.contextmanager
+def shown_link() -> Iterator[None]:
+    """Print the link that leads in, and open it where a browser is wanted."""
+    tls = bool(config.get_option("server.sslCertFile"))
+    link = start_link(address, config.get_option("server.port"), base, login, tls=tls)
+    sys.stdout.write(f"\n  SemiPrune Studio is ready. Open it with this link:\n\n    {link}\n\n")
+    sys.stdout.flush()
+    with contextlib.nullcontext() if config.get_option("server.headless") else opened_in_browser(workspace, link):
+        yield
 
 
 @contextlib.asynccontextmanager
@@ -45,7 +60,8 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     supervisor = asyncio.create_task(supervise_forever(workspace))
     threading.Thread(target=machine.look, daemon=True).start()  # known by the time somebody opens the Train page
     try:
-        yield
+        with shown_link():
+            yield
     finally:
         supervisor.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -67,7 +83,7 @@ def on_script_error(error: Exception) -> bool:
 app = st.App(
     Path(__file__).parent / "pages" / "main.py",
     lifespan=lifespan,
-    routes=studio_routes(workspace, config.get_option("server.baseUrlPath") or ""),
+    routes=studio_routes(workspace, base),
     on_script_error=on_script_error,
-    middleware=[Middleware(Access, hosts=[address] if address else [], password=password)],
+    middleware=[Middleware(Access, hosts=[address] if address else [], login=login)],
 )

@@ -89,6 +89,7 @@ def served(script: str, home: Path, project: str):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = os.environ | {"SEMIPRUNE_HOME": str(home), "BENCH_PROJECT": project, "PYTHONPATH": str(common.ROOT)}
+    environment["SEMIPRUNE_LOGIN"] = "off"
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
     process = subprocess.Popen(
         command, cwd=common.ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -123,9 +123,8 @@ def app(home: Path) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    process = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, "SEMIPRUNE_HOME": str(home)}, stdout=subprocess.DEVNULL
-    )
+    environment = {**os.environ, "SEMIPRUNE_HOME": str(home), "SEMIPRUNE_LOGIN": "off"}
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     address = f"http://127.0.0.1:{port}"
     try:
         deadline = time.monotonic() + 120

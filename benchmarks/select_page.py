@@ -137,7 +137,7 @@ def write_table(path: Path, n: int, classes: list[str], truth: np.ndarray, rng: 
 
 
 def serve(home: Path, port: int) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "SEMIPRUNE_HOME": str(home), "SEMIPRUNE_ROOTS": str(home)}
+    environment = {**os.environ, "SEMIPRUNE_HOME": str(home), "SEMIPRUNE_ROOTS": str(home), "SEMIPRUNE_LOGIN": "off"}
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     app = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 90

@@ -37,7 +37,7 @@ from semiprune_core.labeling import open_store  # noqa: E402
 from semiprune_core.labeling.progress_report import progress  # noqa: E402
 from semiprune_core.project.pool import read_id  # noqa: E402
 from semiprune_core.project.workspace import Project, Workspace  # noqa: E402
-from tests.browser.serving import Server, free_port  # noqa: E402
+from tests.browser.serving import LET_IN, Server, free_port  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 LARGEST = 150_000
@@ -100,6 +100,7 @@ class Studio:
             device_scale_factor=1.25,
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce",
+            extra_http_headers=LET_IN,
         )
         context.set_default_timeout(PATIENCE_MS)
         context.add_init_script(f"localStorage.setItem('semiprune:annotator', {json.dumps(ANNOTATOR)});")

@@ -51,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from semiprune_core.commands import COMMANDS, Console
     from semiprune_core.errors import SemiPruneError
     from semiprune_core.progress import Stopped
+    from semiprune_core.project.private import close_to_others, keep_to_owner
     from semiprune_core.project.workspace import Workspace
     from semiprune_core.registry import broken
 
@@ -62,8 +63,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console(quiet=args.quiet)
     console.catch_interrupts()
     command = COMMANDS[args.command]
+    keep_to_owner()
     try:
         workspace = Workspace.open(args.home, make=command.makes_home)
+        if workspace.root.is_dir() and (sentence := close_to_others(workspace)):
+            sys.stderr.write(f"semiprune: {sentence}\n")
         outcome = command.run(args, workspace, console)
     except SemiPruneError as error:
         if args.json:

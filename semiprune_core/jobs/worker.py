@@ -16,6 +16,7 @@ from semiprune_core.jobs.job import Job
 from semiprune_core.jobs.launch import LOCKS_VARIABLE
 from semiprune_core.jobs.processes import LAUNCH_VARIABLE
 from semiprune_core.jobs.states import DONE, RUNNING, STOPPED
+from semiprune_core.project.private import keep_to_owner
 
 NICENESS = 5  # the app and the person in front of it go first
 
@@ -69,6 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the job of the folder that is named; the exit code is 0 where it ended well or was stopped."""
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     (folder,) = sys.argv[1:] if arguments is None else arguments
+    keep_to_owner()
     stop = StopSignal()
     job = Job.open(Path(folder))
     is_rank = job.nproc > 1  # torchrun holds the locks, and each of its processes has a rank

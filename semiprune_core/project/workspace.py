@@ -70,7 +70,7 @@ class Workspace:
         folder = Path(root).absolute() if root is not None else default_root()
         if make:
             with files.named_disk_errors(folder):
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(folder)
 
     @property

@@ -1,43 +1,42 @@
-"""Who may come in: host names, the optional password, cross-site requests, and the headers on every answer.
+"""Who may come in: host names, the login, cross-site requests, and the headers on every answer.
 
 - Only known ``Host`` names are answered (against DNS rebinding): loopback names, the address the server was bound to,
   and those in ``SEMIPRUNE_ALLOWED_HOSTS``.
-- ``SEMIPRUNE_PASSWORD`` puts HTTP Basic authentication in front of every route, pages and WebSocket included. Wrong
-  ones are slowed down (``guesses``); a browser that was let in once has a cookie and never waits for others' guesses.
 - A request that a page of another site makes is refused before anything else sees it: its ``Origin`` must be our
   ``Host``, port included. A WebSocket without an ``Origin`` comes from no browser and is refused too.
+- The login (``login``) stands in front of every route, pages and WebSocket included.
 - A write to our own routes must carry the token that our page was given.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import ipaddress
 import os
-import secrets
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request, cookie_parser
-from starlette.responses import PlainTextResponse
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from semiprune_core.errors import SemiPruneError
 from semiprune_core.paths import shown
 from semiprune_core.project.workspace import Workspace
-from semiprune_core.server.guesses import Guesses
+from semiprune_core.server.login import (
+    PASSWORD_VARIABLE,
+    SWITCH_VARIABLE,
+    AccessError,
+    Cookie,
+    Login,
+    NoLogin,
+    same,
+)
 
 HOSTS_VARIABLE = "SEMIPRUNE_ALLOWED_HOSTS"
-PASSWORD_VARIABLE = "SEMIPRUNE_PASSWORD"  # noqa: S105 - a variable's name
 TOKEN_HEADER = "x-semiprune-token"  # noqa: S105 - a header's name
-COOKIE = "semiprune_login"
-NEEDED = "A password is needed."
-LEAST_LETTERS = 8
-LEAST_DIFFERENT = 4
 CLOSED = ("/_stcore/metrics",)
 """Routes of Streamlit's that tell more than anybody here needs to know."""
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
@@ -55,12 +54,6 @@ SECURITY_HEADERS = {
 }
 
 
-class AccessError(SemiPruneError):
-    """The request is not allowed; the message says why."""
-
-    code = "FORBIDDEN"
-
-
 def is_loopback(address: str) -> bool:
     if address in LOOPBACK:
         return True
@@ -70,39 +63,34 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def check_address(address: str | None, password: str | None) -> None:
-    """Refuse to serve beyond this machine without a login (an empty address means every interface)."""
-    if not (address and is_loopback(address)) and not password:
+def check_address(address: str | None, login: Login) -> None:
+    """Refuse to serve beyond this machine without a login (an empty address means every interface).
+
+    Somebody who names host names has a proxy in mind, and ``SEMIPRUNE_LOGIN=off`` says that it asks who comes.
+    """
+    beyond = not (address and is_loopback(address))
+    if beyond and isinstance(login, NoLogin) and not os.environ.get(HOSTS_VARIABLE):
         raise AccessError(
-            f"Refusing to serve on {address or 'every address'} without a login. Set {PASSWORD_VARIABLE}, "
-            "or bind to 127.0.0.1 and put a proxy with a login in front."
+            f"Refusing to serve on {address or 'every address'} without a login. Take {SWITCH_VARIABLE}=off away, or "
+            f"bind to 127.0.0.1, or name the host names of the proxy that asks for a login in {HOSTS_VARIABLE}."
         )
 
 
-def check_password(password: str | None) -> None:
-    """Refuse a password that can be guessed in no time."""
-    if password is not None and (len(password.strip()) < LEAST_LETTERS or len(set(password)) < LEAST_DIFFERENT):
-        raise AccessError(
-            f"{PASSWORD_VARIABLE} is too short: it needs at least {LEAST_LETTERS} characters, "
-            f"{LEAST_DIFFERENT} of them different. Use a few words, or: openssl rand -base64 18",
-            code="WEAK_PASSWORD",
-        )
-
-
-def start_warnings(address: str | None, password: str | None) -> list[str]:
+def start_warnings(address: str | None, login: Login) -> list[str]:
     """What whoever starts the app should know about its door."""
-    if password is None:
-        return [f"No password is set: every user of this machine can open the app. {PASSWORD_VARIABLE} sets one."]
-    if not (address and is_loopback(address)):
-        return [
-            "The password is sent in the clear unless a proxy with TLS is in front. See docs/proxy.md.",
-        ]
+    beyond = not (address and is_loopback(address))
+    if isinstance(login, NoLogin):
+        who = "everybody who reaches this port" if beyond else "every user and every program of this machine"
+        return [f"{SWITCH_VARIABLE}=off: {who} can open the app, label, train, export and delete."]
+    if beyond:
+        return ["Password and token are sent in the clear unless a proxy with TLS is in front. See docs/proxy.md."]
     return []
 
 
 def lets_others_in() -> bool:
     """Whether the app is set up for more people than the one at this machine."""
-    return bool(os.environ.get(PASSWORD_VARIABLE) or os.environ.get(HOSTS_VARIABLE))
+    named = (PASSWORD_VARIABLE, HOSTS_VARIABLE, SWITCH_VARIABLE)
+    return any(os.environ.get(variable) for variable in named)
 
 
 def browser_token(workspace: Workspace) -> str:
@@ -115,7 +103,7 @@ def check_write(request: Request, workspace: Workspace) -> None:
     if not is_our_origin(request.headers):
         origin = shown(request.headers["origin"], 80)
         raise AccessError(f"This write came from another site ({origin}). Use the app's own page.")
-    if not hmac.compare_digest(request.headers.get(TOKEN_HEADER, ""), browser_token(workspace)):
+    if not same(request.headers.get(TOKEN_HEADER, ""), browser_token(workspace)):
         raise AccessError("This write carries no valid token. Reload the page and try again.", code="BAD_TOKEN")
 
 
@@ -134,51 +122,47 @@ def is_our_origin(headers: Headers, *, must_be_named: bool = False) -> bool:
 class Access:
     """ASGI middleware over every route."""
 
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str] = (), password: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, *, login: Login, hosts: Iterable[str] = ()) -> None:
         self.app = app
+        self.login = login
         named = os.environ.get(HOSTS_VARIABLE, "").split(",")
         self.hosts = {host.strip().lower() for host in (*LOOPBACK, *hosts, *named) if host.strip()}
-        self.password = password
-        self.guesses = Guesses()
-        self._cookie = secrets.token_urlsafe(32)  # for as long as this process lives
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        guarded = _with_headers(send)
-        if _host_name(headers.get("host", "")) not in self.hosts:
-            await _refuse(scope, receive, guarded, 421, f"Unknown host name. Add it to {HOSTS_VARIABLE} to allow it.")
-        elif not is_our_origin(headers, must_be_named=scope["type"] == "websocket"):
-            await _refuse(scope, receive, guarded, 403, "This request came from another site. Use the app's own page.")
-        elif scope["path"].endswith(CLOSED):
-            await _refuse(scope, receive, guarded, 404, "Not found.")
-        elif self.password is not None and (refusal := self._refusal(scope, headers, self.password)):
-            await _refuse(scope, receive, guarded, *refusal)
-        elif self.password is not None and not self._was_let_in(headers):
-            await self.app(scope, receive, _with_headers(send, self._cookie))
+        secure = scope.get("scheme") in ("https", "wss")
+        if refusal := self._refusal(scope):
+            await _answer(PlainTextResponse(refusal[1], refusal[0]), scope, receive, _with_headers(send))
+            return
+        verdict = await self.login.look(Request(scope, receive) if scope["type"] == "http" else HTTPConnection(scope))
+        guarded = _with_headers(send, verdict.cookie, secure=secure)
+        if verdict.answer is not None:
+            await _answer(verdict.answer, scope, receive, guarded)
         else:
             await self.app(scope, receive, guarded)
 
-    def _refusal(self, scope: Scope, headers: Headers, password: str) -> tuple[int, str] | None:
-        """Status and reason for somebody who gives no password or a wrong one, or must wait; None where it is right."""
-        candidate = _given_password(headers)
-        if candidate is None:
-            return 401, NEEDED
-        address = (scope.get("client") or ("", 0))[0]
-        seconds = 0.0 if self._was_let_in(headers) else self.guesses.wait(address)
-        if seconds > 0:
-            return 429, f"Too many wrong passwords. Try again in {seconds:.0f} seconds."
-        if not hmac.compare_digest(candidate.encode(), password.encode()):
-            self.guesses.wrong(address)
-            return 401, NEEDED
-        self.guesses.right(address)
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        """Status and reason for a request that nobody may make."""
+        headers = Headers(scope=scope)
+        if _host_name(headers.get("host", "")) not in self.hosts:
+            return 421, f"Unknown host name. Add it to {HOSTS_VARIABLE} to allow it."
+        if not is_our_origin(headers, must_be_named=scope["type"] == "websocket"):
+            return 403, "This request came from another site. Use the app's own page."
+        if scope["path"].endswith(CLOSED):
+            return 404, "Not found."
+        try:  # another server than Streamlit's own may have bound to whatever it likes
+            check_address(_bound_to(scope), self.login)
+        except AccessError as error:
+            return 403, str(error)
         return None
 
-    def _was_let_in(self, headers: Headers) -> bool:
-        given = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
-        return hmac.compare_digest(given.encode(), self._cookie.encode())
+
+def _bound_to(scope: Scope) -> str:
+    """The address at which a request has arrived; a socket in the file system is this machine's."""
+    host, port = scope.get("server") or ("127.0.0.1", 0)
+    return str(host) if port is not None else "127.0.0.1"
 
 
 def _host_name(host: str) -> str:
@@ -186,18 +170,7 @@ def _host_name(host: str) -> str:
     return name if name and port.isdigit() else host.lower()
 
 
-def _given_password(headers: Headers) -> str | None:
-    """The password of a request; None where it gives none that can be read."""
-    scheme, _, given = headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "basic":
-        return None
-    try:
-        return base64.b64decode(given, validate=True).decode("utf-8").partition(":")[2]
-    except ValueError:
-        return None
-
-
-def _with_headers(send: Send, cookie: str | None = None) -> Send:
+def _with_headers(send: Send, cookie: Cookie | None = None, *, secure: bool = False) -> Send:
     """Put the security headers on the answer, and a cookie where there is one to give."""
 
     async def wrapped(message: Message) -> None:
@@ -206,15 +179,14 @@ def _with_headers(send: Send, cookie: str | None = None) -> Send:
             for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
             if cookie is not None:
-                headers.append("Set-Cookie", f"{COOKIE}={cookie}; Path=/; HttpOnly; SameSite=Strict")
+                headers.append("Set-Cookie", cookie.header(secure=secure))
         await send(message)
 
     return wrapped
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, reason: str) -> None:
+async def _answer(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
-        await WebSocketClose(code=1008, reason=reason)(scope, receive, send)
-        return
-    headers = {"WWW-Authenticate": 'Basic realm="SemiPrune Studio", charset="UTF-8"'} if status == 401 else None
-    await PlainTextResponse(reason, status_code=status, headers=headers)(scope, receive, send)
+        await WebSocketClose(code=1008, reason="You may not come in. Reload the page.")(scope, receive, send)
+    else:
+        await response(scope, receive, send)

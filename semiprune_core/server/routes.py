@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from semiprune_core.errors import ConflictError, DiskFullError, SemiPruneError, UnsafePathError, WorkspaceError
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import downloads, labels, maps, pictures, review_queue, uploads  # noqa: F401 - registers
-from semiprune_core.server.access import AccessError
+from semiprune_core.server.login import AccessError
 
 Handler = Callable[[Request, Workspace], Response | Awaitable[Response]]
 STATUS: tuple[tuple[type[SemiPruneError], int], ...] = (

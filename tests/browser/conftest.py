@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.label_support import DeckPage, Studio, open_context
+from tests.browser.serving import LET_IN
 from tests.support.waiting import PATIENCE
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -45,7 +46,8 @@ def chromium(tmp_path_factory):
 
         def open_profile(**options):
             folder = tmp_path_factory.mktemp("profile")
-            return playwright.chromium.launch_persistent_context(folder, executable_path=path, args=FLAGS, **options)
+            options |= {"executable_path": path, "args": FLAGS, "extra_http_headers": LET_IN}
+            return playwright.chromium.launch_persistent_context(folder, **options)
 
         yield open_profile
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
+TOKEN = "token-of-the-tests"  # noqa: S105
+LET_IN = {"Authorization": f"Bearer {TOKEN}"}
 
 
 @dataclass
@@ -34,6 +36,7 @@ class Server:
 
     def start(self) -> None:
         environment = {**os.environ, "SEMIPRUNE_HOME": str(self.home), "SEMIPRUNE_ROOTS": str(self.pictures)}
+        environment["SEMIPRUNE_TOKEN"] = TOKEN
         command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(self.port)]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
@@ -43,7 +46,7 @@ class Server:
                 raise RuntimeError(f"The app did not start:\n{self.log.read_text()}")
 
     def _answers(self) -> bool:
-        address = f"{self.url}/_stcore/health"
+        address = urllib.request.Request(f"{self.url}/_stcore/health", headers=LET_IN)
         with (
             contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError),
             urllib.request.urlopen(address, timeout=2) as answer,

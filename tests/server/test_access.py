@@ -1,6 +1,4 @@
-"""The doors: host names, password, headers, cross-site writes."""
-
-import base64
+"""The doors: host names, headers, cross-site requests and writes, addresses."""
 
 import pytest
 from starlette.applications import Starlette
@@ -13,19 +11,23 @@ from starlette.websockets import WebSocketDisconnect
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.access import (
     Access,
-    AccessError,
     browser_token,
     check_address,
-    check_password,
     check_write,
+    lets_others_in,
     start_warnings,
 )
-from semiprune_core.server.guesses import Guesses
+from semiprune_core.server.login import AccessError, Cookie, NoLogin, PasswordLogin, TokenLogin
 
 HOST = {"host": "localhost:8501", "origin": "http://localhost:8501"}  # the test client says "testserver" to WebSockets
 
 
-def client(**options):
+COOKIE = Cookie("semiprune_test", "c00c1e")
+PASSWORD = PasswordLogin("correct horse", COOKIE)
+TOKEN = TokenLogin("token", COOKIE, chosen=False)
+
+
+def client(*, at="http://localhost:8501", login=None):
     async def hello(request):
         return PlainTextResponse("hello")
 
@@ -35,9 +37,10 @@ def client(**options):
         await websocket.close()
 
     app = Starlette(
-        routes=[Route("/", hello), WebSocketRoute("/ws", socket)], middleware=[Middleware(Access, **options)]
+        routes=[Route("/", hello), WebSocketRoute("/ws", socket)],
+        middleware=[Middleware(Access, login=login or NoLogin())],
     )
-    return TestClient(app, base_url="http://localhost:8501")
+    return TestClient(app, base_url=at)
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8501", "127.0.0.1:9", "[::1]:8501", "LOCALHOST"])
@@ -114,93 +117,42 @@ def test_the_metrics_of_streamlit_are_closed():
     assert client().get("/base/_stcore/metrics").text == "Not found."
 
 
-def basic(password):
-    return {"authorization": "Basic " + base64.b64encode(f"anyone:{password}".encode()).decode()}
-
-
-def test_the_password_stands_before_pages_and_websockets():
-    guarded = client(password="s3cret:ä")
-    assert guarded.get("/").status_code == 401
-    assert guarded.get("/", headers=basic("wrong")).status_code == 401
-    assert guarded.get("/", headers={"authorization": "Basic !!!"}).status_code == 401
-    assert guarded.get("/", headers=basic("s3cret:ä")).text == "hello"
-    with pytest.raises(WebSocketDisconnect), guarded.websocket_connect("/ws", headers=HOST):
-        pass
-    with guarded.websocket_connect("/ws", headers=HOST | basic("s3cret:ä")) as socket:
-        assert socket.receive_text() == "hello"
-
-
-def test_wrong_passwords_are_slowed_down_and_a_browser_that_was_let_in_never_waits():
-    guarded = client(password="s3cret:ä")
-    assert guarded.get("/", headers=basic("s3cret:ä")).text == "hello"
-    stranger = TestClient(guarded.app, base_url="http://localhost:8501")
-    assert [stranger.get("/", headers=basic(f"guess {n}")).status_code for n in range(7)] == [401] * 5 + [429] * 2
-    assert stranger.get("/", headers=basic("s3cret:ä")).status_code == 429, "the wait is over before any is looked at"
-    assert "Try again in" in stranger.get("/", headers=basic("x")).text
-    assert stranger.get("/").status_code == 401, "whoever gives none makes no guess"
-    assert guarded.get("/", headers=basic("s3cret:ä")).text == "hello"
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
-def guesses_in_an_hour(addresses):
-    clock, n = Clock(), 0
-    guesses = Guesses(clock)
-    while clock.now < 3600:
-        for address in addresses:
-            if guesses.wait(address) == 0:
-                guesses.wrong(address)
-                n += 1
-        clock.now += 1
-    return n
-
-
-def test_one_address_has_70_guesses_in_an_hour_and_all_together_1800():
-    assert guesses_in_an_hour(["192.0.2.7"]) <= 70
-    assert guesses_in_an_hour([f"2001:db8::{n:x}" for n in range(8)]) <= 70
-    assert guesses_in_an_hour([f"192.0.2.{n}" for n in range(40)]) <= 1800
-
-
-def test_the_right_password_makes_an_address_good_again_and_many_addresses_fill_no_memory():
-    guesses = Guesses(Clock())
-    for _ in range(5):
-        guesses.wrong("192.0.2.7")
-    guesses.right("192.0.2.7")
-    assert not guesses._wrong
-    for number in range(20_000):
-        guesses.wrong(f"10.0.{number // 250}.{number % 250}")
-    assert len(guesses._wrong) == 10_000
-
-
-@pytest.mark.parametrize("password", ["x", " ", "", "1234567", "aaaaaaaaaaaa", "       x "])
-def test_a_weak_password_is_refused(password):
-    with pytest.raises(AccessError, match="at least 8 characters"):
-        check_password(password)
-
-
-def test_a_fair_password_or_none_is_taken_and_the_door_is_described():
-    check_password("correct horse")
-    check_password(None)
-    assert "every user of this machine" in start_warnings("127.0.0.1", None)[0]
-    assert "in the clear" in start_warnings("0.0.0.0", "correct horse")[0]
-    assert start_warnings("127.0.0.1", "correct horse") == []
+def test_the_door_is_described_to_whoever_starts_the_app():
+    assert "every user and every program of this machine" in start_warnings("127.0.0.1", NoLogin())[0]
+    assert "everybody who reaches this port" in start_warnings("0.0.0.0", NoLogin())[0]
+    for login in (PASSWORD, TOKEN):
+        assert "in the clear" in start_warnings("0.0.0.0", login)[0]
+        assert start_warnings("127.0.0.1", login) == []
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "", None, "192.0.2.7", "studio.example.com"])
-def test_serving_beyond_this_machine_needs_a_password(address):
+def test_serving_beyond_this_machine_needs_a_login_or_a_proxy_that_was_named(address, monkeypatch):
     with pytest.raises(AccessError, match="without a login"):
-        check_address(address, None)
-    check_address(address, "s3cret")
+        check_address(address, NoLogin())
+    check_address(address, PASSWORD)
+    check_address(address, TOKEN)
+    monkeypatch.setenv("SEMIPRUNE_ALLOWED_HOSTS", "studio.example.com")
+    check_address(address, NoLogin())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.8.8.8"])
 def test_loopback_needs_none(address):
-    check_address(address, None)
+    check_address(address, NoLogin())
+
+
+def test_a_server_that_bound_to_another_address_by_itself_is_refused_too():
+    beyond = client(at="http://192.0.2.7:8501")
+    answer = beyond.get("/", headers={"host": "localhost:8501"})
+    assert answer.status_code == 403 and "without a login" in answer.text
+    with pytest.raises(WebSocketDisconnect), beyond.websocket_connect("/ws", headers=HOST):
+        pass
+
+
+@pytest.mark.parametrize("variable", ["SEMIPRUNE_PASSWORD", "SEMIPRUNE_ALLOWED_HOSTS", "SEMIPRUNE_LOGIN"])
+def test_where_others_come_in_is_known_by_the_settings(variable, monkeypatch):
+    assert not lets_others_in()
+    monkeypatch.setenv(variable, "off")
+    assert lets_others_in()
 
 
 @pytest.mark.parametrize(
@@ -212,6 +164,7 @@ def test_loopback_needs_none(address):
         ("http://localhost:9999", "right", False),
         ("null", "right", False),
         ("http://localhost:8501", "wrong", False),
+        ("http://localhost:8501", "schlüssel".encode(), False),
         ("http://localhost:8501", "", False),
     ],
 )
