@@ -5,12 +5,14 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts import errors
+from pages.parts import dropped, errors
 from pages.parts.text import count, literal
 from semiprune_core.labeling import LabelStore
-from semiprune_core.labeling.classes import Added, LabelClass, NewClass, read_class_csv, read_class_list
+from semiprune_core.labeling.classes import Added, LabelClass, read_class_csv, read_class_list
 from semiprune_core.labeling.label_files import decode_text
 from semiprune_core.project.pool import Pool
+
+MAX_MB = 64
 
 
 def editor(pool: Pool, store: LabelStore, annotator: str) -> None:
@@ -92,17 +94,16 @@ def _add(pool: Pool, store: LabelStore, sheet: list[LabelClass], annotator: str)
         text = st.text_area("Add classes, one per line", placeholder="cat\ndog", key="classes_text")
         if st.form_submit_button("Add") and text.strip():
             errors.attempt(lambda: _remember_message(store.classes.add(read_class_list(text), annotator=annotator)))
-    file = st.file_uploader(
-        "Or upload a CSV with a column called name, class or label", type=["csv"], key="classes_file"
-    )
+    st.write("Or a CSV with a column called name, class or label.")
+    file = dropped.one_file("classes")
     if file is not None and st.button("Add classes from the CSV", key="classes_csv"):
-        wanted: list[NewClass] = []
-        errors.attempt(
-            lambda: (
-                wanted.extend(read_class_csv(decode_text(file.getvalue()))),
-                _remember_message(store.classes.add(wanted, annotator=annotator)),
-            )
-        )
+        errors.attempt(lambda: _add_from(file, store, annotator))
+
+
+def _add_from(file: dropped.Dropped, store: LabelStore, annotator: str) -> None:
+    wanted = read_class_csv(decode_text(file.read(MAX_MB)))
+    _remember_message(store.classes.add(wanted, annotator=annotator))
+    dropped.forget("classes")
 
 
 def _merge_or_remove(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:

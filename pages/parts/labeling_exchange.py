@@ -7,17 +7,15 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from pages.parts import components, errors, urls
-from pages.parts import project as projects
+from pages.parts import dropped, errors, urls
 from pages.parts.text import count, literal
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.export_labels import label_studio_config
 from semiprune_core.labeling.import_labels import ImportResult, import_csv, import_label_studio, take_reference
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
-from semiprune_core.server import browser_token
 
-MAX_FILE = 200 << 20
+MAX_MB = 200
 RESULT = "labels_import"
 
 
@@ -46,30 +44,20 @@ def reference(pool: Pool, store: LabelStore) -> None:
 def _file(pool: Pool, store: LabelStore, annotator: str) -> None:
     with st.container(border=True):
         st.write("A CSV (path or image_id, label, optional annotator) or JSON from Label Studio.")
-        space = projects.workspace()
-        arrived = components.uploader(
-            urls.base(), browser_token(space), key="labels_upload", words="Drop the file here"
-        )
-        if arrived:
-            st.session_state["labels_arrived"] = arrived
-        arrived = st.session_state.get("labels_arrived")
+        file = dropped.one_file("labels")
         create = st.checkbox("Add missing classes", key="labels_create")
         replace = st.checkbox("Replace labels that differ", key="labels_replace")
-        path = space.uploads_folder / arrived["upload"] / "files" / "0" if arrived else None
-        if arrived is None or path is None or not path.is_file():
+        if file is None:
             return
-        st.caption(f"Ready: {literal(arrived['name'])}")
+        st.caption(f"Ready: {literal(file.name)}")
         if not st.button("Import", type="primary", key="labels_go"):
             return
-        if path.stat().st_size > MAX_FILE:
-            st.error(f"The file is larger than {MAX_FILE >> 20} MB. Split it.", icon=":material/error:")
-            return
-        read = import_label_studio if str(arrived["name"]).lower().endswith(".json") else import_csv
+        read = import_label_studio if file.name.lower().endswith(".json") else import_csv
         _take(
             lambda: read(
                 store,
                 pool,
-                path.read_bytes(),
+                file.read(MAX_MB),
                 annotator=annotator,
                 create_missing_classes=create,
                 replace=replace,
@@ -81,7 +69,7 @@ def _take(work: Callable[[], ImportResult]) -> None:
     with errors.shown():
         with st.spinner("Importing"):
             st.session_state[RESULT] = work()
-        st.session_state.pop("labels_arrived", None)
+        dropped.forget("labels")
         st.rerun()
 
 

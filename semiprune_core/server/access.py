@@ -37,8 +37,8 @@ from semiprune_core.server.login import (
 
 HOSTS_VARIABLE = "SEMIPRUNE_ALLOWED_HOSTS"
 TOKEN_HEADER = "x-semiprune-token"  # noqa: S105 - a header's name
-CLOSED = ("/_stcore/metrics",)
-"""Routes of Streamlit's that tell more than anybody here needs to know."""
+CLOSED = ("/_stcore/metrics", "/_stcore/upload_file")
+"""Routes of Streamlit's: one tells more than anybody here needs to know, one takes files into memory without end."""
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -150,7 +150,7 @@ class Access:
             return 421, f"Unknown host name. Add it to {HOSTS_VARIABLE} to allow it."
         if not is_our_origin(headers, must_be_named=scope["type"] == "websocket"):
             return 403, "This request came from another site. Use the app's own page."
-        if scope["path"].endswith(CLOSED):
+        if any(closed in scope["path"] for closed in CLOSED):
             return 404, "Not found."
         try:  # another server than Streamlit's own may have bound to whatever it likes
             check_address(_bound_to(scope), self.login)

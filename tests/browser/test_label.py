@@ -246,6 +246,16 @@ def test_images_go_back_when_nobody_looks_at_them(deck):
     assert deck.labels() == {first: 0}
 
 
+def test_classes_of_a_dropped_csv_are_added(deck):
+    deck.view("Classes")
+    file = {"name": "more.csv", "mimeType": "text/csv", "buffer": "name,key\nfüchse,x\n".encode()}
+    deck.page.locator("input.files").set_input_files(file)
+    deck.page.get_by_role("button", name="Add classes from the CSV").click()
+    deck.page.get_by_text("Added 1 class.").wait_for()
+    deck.page.get_by_role("button", name="Add classes from the CSV").wait_for(state="detached")
+    assert [(label_class.name, label_class.key) for label_class in deck.store.classes.all()][-1] == ("füchse", "x")
+
+
 def test_the_page_says_when_the_subset_is_complete(studio, context):
     deck = DeckPage(studio, studio.project("t-complete", n=3), context).open()
     seen_and_pressed(deck, "123", 0.2)

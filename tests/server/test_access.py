@@ -112,6 +112,12 @@ def test_every_answer_carries_the_security_headers():
     assert headers["X-Frame-Options"] == "SAMEORIGIN"
 
 
+@pytest.mark.parametrize("path", ["/_stcore/upload_file/session/file", "/base/_stcore/upload_file/session/file"])
+def test_no_file_goes_to_memory_by_the_upload_route_of_streamlit(path):
+    for method in ("PUT", "DELETE", "OPTIONS"):
+        assert client().request(method, path, content=b"x").text == "Not found."
+
+
 def test_the_metrics_of_streamlit_are_closed():
     assert client().get("/_stcore/metrics").status_code == 404
     assert client().get("/base/_stcore/metrics").text == "Not found."
