@@ -21,6 +21,7 @@ from streamlit import config
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing.leftovers import sweep_all
 from semiprune_core.jobs import supervise_forever
+from semiprune_core.labeling import look_after_labels
 from semiprune_core.learning import machine
 from semiprune_core.project.private import close_to_others, keep_to_owner
 from semiprune_core.project.workspace import Workspace
@@ -58,6 +59,7 @@ def shown_link() -> Iterator[None]:
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     await asyncio.to_thread(sweep_all, workspace)
     supervisor = asyncio.create_task(supervise_forever(workspace))
+    threading.Thread(target=look_after_labels, args=(workspace,), daemon=True).start()
     threading.Thread(target=machine.look, daemon=True).start()  # known by the time somebody opens the Train page
     try:
         with shown_link():

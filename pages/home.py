@@ -12,7 +12,7 @@ from pages.parts import components, errors, job_panel, tour, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import jobs, steps
-from semiprune_core.copies import archive_project, copy_project, delete_project, has_backup, restore_project
+from semiprune_core.copies import archive_project, copy_project, delete_project, has_backup, restore
 from semiprune_core.demo import finished as finished_demo
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing import ImportSettings, can_repeat
@@ -26,6 +26,7 @@ log = logging.getLogger("semiprune")
 PREVIEW = 24
 DEMO_TITLE = "Fashion demo"
 OPENING = "opening_finished_demo"
+RESTORED = "restored"
 
 
 def open_demo() -> None:
@@ -87,6 +88,13 @@ def demos(*, first: bool) -> None:
             ):
                 open_demo()
             tour.start_button()
+
+
+class Damaged(NamedTuple):
+    """Why a project cannot be opened, and whether there is something to restore it from."""
+
+    reason: str
+    can_restore: bool
 
 
 class Look(NamedTuple):
@@ -177,19 +185,23 @@ def delete(name: str) -> None:
         st.rerun()
 
 
-def damaged_card(name: str, reason: str) -> None:
+def damaged_card(name: str, damaged: Damaged) -> None:
     """A project that cannot be opened: why, and the ways out."""
     space = projects.workspace()
     with st.container(border=True):
         st.markdown(f"#### {literal(name)}")
-        st.error(f"This project cannot be opened. {literal(reason, 1000)}", icon=":material/error:")
+        st.error(f"This project cannot be opened. {literal(damaged.reason, 1000)}", icon=":material/error:")
         with st.container(horizontal=True, vertical_alignment="center"), errors.shown():
-            if has_backup(space, name) and st.button("Restore", key=f"restore_{name}", type="primary"):
-                errors.attempt(lambda: restore_project(space, name))
+            if damaged.can_restore and st.button("Restore", key=f"restore_{name}", type="primary"):
+                errors.attempt(lambda: restore_and_tell(name))
             if st.button("Archive", key=f"archive_{name}", help="Moves the folder aside, into .archive, as it is."):
                 errors.attempt(lambda: archive_project(space, name))
             with st.popover("Delete"):
                 delete(name)
+
+
+def restore_and_tell(name: str) -> None:
+    st.session_state[RESTORED] = " ".join(restore(projects.workspace(), name))
 
 
 def damaged_job(folder: Path, reason: str) -> None:
@@ -202,19 +214,22 @@ def damaged_job(folder: Path, reason: str) -> None:
             errors.attempt(lambda: jobs.remove_damaged_job(folder, archive=False))
 
 
-def looked_at(name: str) -> Look | str:
+def looked_at(name: str) -> Look | Damaged:
     """What there is to show of a project, or why it cannot be opened: one damaged project must not hide the others."""
+    space = projects.workspace()
     try:
-        return look(projects.workspace().project(name))
+        return look(space.project(name))
     except SemiPruneError as error:
-        return str(error)
+        return Damaged(str(error), error.code == "STORE_DAMAGED" or has_backup(space, name))
     except Exception as error:  # noqa: BLE001 - logged, and shown in its card
         log.exception("The project %s cannot be read.", name)
-        return f"One of its files cannot be read ({type(error).__name__}: {error})."
+        return Damaged(f"One of its files cannot be read ({type(error).__name__}: {error}).", has_backup(space, name))
 
 
 st.header("Projects", anchor=False)
 watch_opening()
+if told := st.session_state.pop(RESTORED, None):
+    st.success(literal(told, 1000), icon=":material/check:")
 listed = {name: looked_at(name) for name in projects.workspace().names()}
 
 with st.container(horizontal=True):
@@ -234,7 +249,7 @@ if not listed:
 grid = st.grid(2, min_column_width=420)
 with grid:
     for name, seen in listed.items():
-        if isinstance(seen, str):
+        if isinstance(seen, Damaged):
             damaged_card(name, seen)
         else:
             card(seen)

@@ -1,4 +1,4 @@
-"""``new``, ``projects``, ``verify``: create projects, list them, check what they hold."""
+"""``new``, ``projects``, ``verify``, ``restore``: create projects, list them, check what they hold, restore it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from semiprune_core import jobs, steps
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
+from semiprune_core.copies import restore
 from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.exporting.verify import first_difference, verify
 from semiprune_core.importing import ImportSettings, import_source, queue_features
@@ -133,10 +134,20 @@ def _verify(args: argparse.Namespace, workspace: Workspace, console: Console) ->
     first = first_difference(checks)
     value = {"ok": first is None, "checked": list(checks), "differences": {k: v for k, v in checks.items() if v}}
     if first is None:
-        return Outcome(value, f"Verified: {len(checks)} of {len(checks)} match their manifests.")
+        return Outcome(value, f"Verified: {len(checks)} of {len(checks)} are as they were written.")
     return Outcome(value, f"Differs. {first}.", failed=True)
+
+
+def _configure_restore(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="the damaged project")
+
+
+def _restore(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
+    done = restore(workspace, args.name)
+    return Outcome({"project": args.name, "restored": done}, "\n".join(done))
 
 
 COMMANDS.register("new")(Command("create a project from images", _configure_new, _new))
 COMMANDS.register("projects")(Command("list the projects and how far each has come", lambda parser: None, _projects))
-COMMANDS.register("verify")(Command("check artifacts and exports against their manifests", _configure_verify, _verify))
+COMMANDS.register("verify")(Command("check labels, artifacts and exports for damage", _configure_verify, _verify))
+COMMANDS.register("restore")(Command("restore a damaged project from its backups", _configure_restore, _restore))

@@ -12,7 +12,15 @@ from typing import Any
 from semiprune_core import files
 from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.jobs import list_jobs, states
-from semiprune_core.labeling import copy_labels, forget_project, has_store, take_out_labels
+from semiprune_core.labeling import (
+    copy_labels,
+    forget_project,
+    has_store,
+    label_damage,
+    restore_labels,
+    take_out_labels,
+)
+from semiprune_core.labeling.backups import Restored
 from semiprune_core.project import migrations
 from semiprune_core.project.workspace import Project, Workspace, check_config
 
@@ -101,6 +109,28 @@ def restore_project(workspace: Workspace, name: str) -> Project:
         os.replace(folder / migrations.PROJECT, folder / f".project.json.damaged-{secrets.token_hex(2)}")
     migrations.write_config(folder, config)
     return workspace.project(name)
+
+
+def restore(workspace: Workspace, name: str) -> list[str]:
+    """Restore what is damaged of a project and has a copy: ``project.json`` and the labels; says what was done."""
+    done = []
+    if has_backup(workspace, name):
+        restore_project(workspace, name)
+        done.append("project.json was restored from its backup.")
+    project = workspace.project(name)
+    damage = label_damage(project)
+    if damage is not None:
+        done.append(_told(restore_labels(project)))
+    if not done:
+        raise WorkspaceError(f"Nothing of project '{name}' needs restoring.", code="SOUND")
+    return done
+
+
+def _told(restored: Restored) -> str:
+    copied = f"the copy of {restored.copied} and " if restored.copied else ""
+    lost = f" {restored.n_lost:,} later events could not be restored." if restored.n_lost else " Nothing is lost."
+    aside = f" The damaged file was kept as {restored.aside.name}." if restored.aside else ""
+    return f"The labels were restored from {copied}what could be proven: {restored.n_entries:,} events.{lost}{aside}"
 
 
 def _config(path: Path) -> dict[str, Any] | None:

@@ -243,7 +243,7 @@ def _verify(walk: Walk) -> str:
     checks = verify(walk.project.folder, walk.progress)
     if difference := first_difference(checks):
         raise InvalidDataError(f"The demo does not verify: {difference}. Delete its folder and run it again.")
-    return f"{len(checks)} of {len(checks)} match their manifests"
+    return f"{len(checks)} of {len(checks)} are as they were written"
 
 
 def _evaluate(walk: Walk) -> str:

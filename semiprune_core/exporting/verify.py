@@ -18,12 +18,13 @@ from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.exporting.base import FOLDER_ROLE, MANIFEST_SUFFIX, NAME_DIGITS, Export, open_export
 from semiprune_core.exporting.content import selection_sha256
 from semiprune_core.exporting.trees import SUMS
+from semiprune_core.labeling import has_store, label_damage
 from semiprune_core.methods import select_coreset
 from semiprune_core.paths import shown
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.project import artifacts
 from semiprune_core.project.pool import Pool
-from semiprune_core.project.workspace import PROJECT, Project
+from semiprune_core.project.workspace import PROJECT, Project, Workspace
 from semiprune_core.results import CoresetRun
 
 Found = dict[str, list[str]]
@@ -41,6 +42,7 @@ def verify(path: Path, progress: Progress, *, images: bool = True) -> Found:
     if (path / "artifacts").is_dir():
         found = _artifacts([one.folder for one in artifacts.list_artifacts(path / "artifacts")], progress)
         exports, folder = list(_exports(path / "exports")), path
+        found |= _labels(path)
     else:
         found, exports = {}, _export_at(path)
         folder = path.parent if path.name == "exports" else path.parent.parent
@@ -71,6 +73,15 @@ def _artifacts(folders: list[Path], progress: Progress) -> Found:
         found[folder.name] = artifacts.differences(folder)
         progress.report(number, len(folders), unit="artifacts")
     return found
+
+
+def _labels(folder: Path) -> Found:
+    """The labels of the project in ``folder``, from the first event to the last."""
+    project = Workspace(folder.parent).project(folder.name)
+    if not has_store(project):
+        return {}
+    damage = label_damage(project)
+    return {"labels": [f"{damage.reason} (semiprune restore {project.name})"] if damage else []}
 
 
 def _exports(folder: Path) -> Iterator[Export]:

@@ -7,7 +7,10 @@ from semiprune_core.labeling.store import (
     copy_labels,
     forget_project,
     has_store,
+    label_damage,
+    look_after_labels,
     open_store,
+    restore_labels,
     take_out_labels,
 )
 
@@ -20,6 +23,9 @@ __all__ = [
     "copy_labels",
     "forget_project",
     "has_store",
+    "label_damage",
+    "look_after_labels",
     "open_store",
+    "restore_labels",
     "take_out_labels",
 ]

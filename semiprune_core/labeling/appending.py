@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from semiprune_core.labeling import schema
-from semiprune_core.labeling.events import BY_HAND, UNDOABLE, Ack, Event, EventRow, Held, Place, held_of, place_of
+from semiprune_core.labeling import chain, schema
+from semiprune_core.labeling.events import (
+    BY_HAND,
+    UNDOABLE,
+    Ack,
+    Event,
+    EventRow,
+    Held,
+    Place,
+    held_of,
+    place_of,
+    replay,
+)
 from semiprune_core.labeling.schema import in_chunks, signed, unsigned
 
 if TYPE_CHECKING:
@@ -49,6 +60,17 @@ def current_row(project: str, held: Held) -> dict[str, Any]:
     }
 
 
+def derive_again(connection: Connection, project: str) -> None:
+    """Derive what holds now, and what is undone, anew from the events."""
+    query = sa.select(schema.events).where(schema.events.c.project == project).order_by(schema.events.c.seq)
+    held, taken_back = replay(connection.execute(query).mappings())
+    for table in (schema.current, schema.undone):
+        connection.execute(table.delete().where(table.c.project == project))
+    schema.insert(connection, schema.current, [current_row(project, state) for state in held.values()])
+    names = [{"project": project, "event_id": event_id} for event_id in sorted(taken_back)]
+    schema.insert(connection, schema.undone, names)
+
+
 class Append:
     """One append transaction: reads what it needs at once, decides in memory, writes at once."""
 
@@ -56,7 +78,7 @@ class Append:
         self.project = store.project
         self.connection = connection
         self.events = events
-        self.seq = schema.lock_project(connection, self.project)
+        self.head = schema.lock_project(connection, self.project)
         self.saved_ms = store.now_ms
         self.class_ids = {entry.class_id for entry in store.classes.read(connection)}
         self.held: dict[Place, Held] = {}
@@ -216,10 +238,9 @@ class Append:
         return undone
 
     def _add(self, event: Event, target: str | None) -> dict[str, Any]:
-        self.seq += 1
-        row = {
+        row: dict[str, Any] = {
             "project": self.project,
-            "seq": self.seq,
+            "seq": self.head.seq + 1,
             "event_id": event.event_id,
             "image_id": None if event.image_id is None else signed(event.image_id),
             "round": event.round,
@@ -238,6 +259,8 @@ class Append:
             "forced": event.force,
             "actor": event.actor,
         }
+        row["link"] = chain.link_of_event(self.head.link, row)
+        self.head = schema.Head(self.head.seq + 1, row["link"])
         self.rows.append(row)
         self.last_row = row
         return row
@@ -245,7 +268,7 @@ class Append:
     def _flush(self) -> None:
         if self.rows:
             self.connection.execute(schema.events.insert(), self.rows)
-            schema.set_last_seq(self.connection, self.project, self.seq)
+            schema.set_head(self.connection, self.project, self.head)
             self.rows = []
         if self.changed:
             changed = [current_row(self.project, self.held[place]) for place in sorted(self.changed)]

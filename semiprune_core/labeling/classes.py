@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from semiprune_core.errors import ConflictError, InvalidDataError, UnknownNameError
-from semiprune_core.labeling import schema
+from semiprune_core.labeling import chain, schema
 from semiprune_core.labeling.events import check_annotator
 from semiprune_core.paths import shown
 from semiprune_core.records import UNLABELED
@@ -437,18 +437,20 @@ class ClassSheet:
         connection.execute(table.update().where(mine).values(**values))
 
     def _record(self, connection: Connection, annotator: str, action: str, details: Mapping[str, Any]) -> None:
-        seq = schema.lock_project(connection, self.store.project) + 1
-        schema.set_last_seq(connection, self.store.project, seq)
-        connection.execute(
-            schema.class_events.insert().values(
-                project=self.store.project,
-                seq=seq,
-                saved_ms=self.store.now_ms,
-                annotator=annotator,
-                action=action,
-                details=dict(details),
-            )
-        )
+        project = self.store.project
+        head = schema.lock_project(connection, project)
+        row: dict[str, Any] = {
+            "project": project,
+            "seq": head.seq + 1,
+            "saved_ms": self.store.now_ms,
+            "annotator": annotator,
+            "action": action,
+            "details": dict(details),
+            "sheet": chain.sheet_of(connection, project),
+        }
+        row["link"] = chain.link_of_class_event(head.link, row)
+        connection.execute(schema.class_events.insert().values(row))
+        schema.set_head(connection, project, schema.Head(row["seq"], row["link"]))
 
     def _write(self, annotator: str, work: Callable[[Connection], Any]) -> Any:
         check_annotator(annotator)

@@ -24,7 +24,7 @@ from sqlalchemy.engine import Connection
 from semiprune_core import streams
 from semiprune_core.checks import check_finite, check_range
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError, UnknownNameError
-from semiprune_core.labeling import schema
+from semiprune_core.labeling import chain, schema
 from semiprune_core.labeling.events import check_annotator
 from semiprune_core.labeling.schema import unsigned_array
 from semiprune_core.records import BoolArray, FloatArray, IntArray
@@ -62,6 +62,8 @@ class Drawing:
     pool_hash: str
     extends: int | None
     saved_ms: int
+    seq: int
+    """Its place among the events of the project."""
     final_test: float
     final_mask: BoolArray
 
@@ -318,7 +320,7 @@ class Drawings:
         ids = np.asarray(ids, dtype=np.uint64)
 
         def work(connection: Connection) -> Drawing:
-            seq = schema.lock_project(connection, self.store.project)
+            head = schema.lock_project(connection, self.store.project)
             before = self.read(connection)
             extends, share = None, final_test or 0.0
             if method == "uniform":
@@ -357,11 +359,11 @@ class Drawings:
                 pool_hash=pool_hash,
                 extends=extends,
                 saved_ms=self.store.now_ms,
+                seq=head.seq + 1,
                 final_test=share,
                 final_mask=_final_mask(chosen, seed, share, before),
             )
             self._write(connection, drawing, annotator)
-            schema.set_last_seq(connection, self.store.project, seq + 1)
             return drawing
 
         return self.store.database.write(work)
@@ -372,31 +374,18 @@ class Drawings:
 
     def _write(self, connection: Connection, drawing: Drawing, annotator: str) -> None:
         project = self.store.project
-        connection.execute(
-            schema.drawings.insert().values(
-                project=project,
-                drawing_id=drawing.drawing_id,
-                method=drawing.method,
-                uniform=drawing.uniform,
-                seed=drawing.seed,
-                n_images=len(drawing),
-                n_groups=drawing.n_groups,
-                overlap=drawing.overlap,
-                pool_hash=drawing.pool_hash,
-                extends=drawing.extends,
-                annotator=annotator,
-                saved_ms=drawing.saved_ms,
-                final_test=drawing.final_test,
-            )
-        )
+        of_drawing = {"project": project, "drawing_id": drawing.drawing_id}
         numbers = drawing.ids.view(np.int64).tolist()
         columns = zip(numbers, drawing.needs.tolist(), drawing.final_mask.tolist(), strict=True)
-        of_drawing = {"project": project, "drawing_id": drawing.drawing_id}
         rows = [
             {**of_drawing, "position": position, "image_id": image, "needs": n, "is_final": is_final}
             for position, (image, n, is_final) in enumerate(columns)
         ]
         connection.execute(schema.drawn.insert(), rows)
+        row = {name: getattr(drawing, name) for name in _PLAIN}
+        row |= {"project": project, "n_images": len(drawing), "annotator": annotator}
+        connection.execute(schema.drawings.insert().values(row))
+        chain.link_drawing(connection, project, drawing.drawing_id)
 
     def final_in(self, connection: Connection) -> np.ndarray:
         """(K,) uint64, ascending: the images whose labels are kept for the final test."""
@@ -479,6 +468,7 @@ _PLAIN = (
     "pool_hash",
     "extends",
     "saved_ms",
+    "seq",
     "final_test",
 )
 

@@ -1,4 +1,4 @@
-"""The label store's tables, and the steps that bring an older database up to date.
+"""The label store's tables.
 
 Every table carries the project's name, because one PostgreSQL may hold many projects: each query names it.
 Image ids are unsigned 64-bit numbers; databases know signed ones, so :func:`signed` and :func:`unsigned` translate.
@@ -10,24 +10,25 @@ Image ids are unsigned 64-bit numbers; databases know signed ones, so :func:`sig
     label_classes      the classes as they are; label_class_events how they came to be
     label_drawings     what was drawn and how; label_drawn the images, in order
     label_leases       who has which image before them, and until when
+
+Events, changes of classes and drawings share one sequence of numbers and one chain of links (``chain.py``); the row
+of a project names the last of both.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from semiprune_core.errors import WorkspaceError
-from semiprune_core.labeling.database import Database
-
 CHUNK = 500
 """How many values one ``IN`` list holds."""
+ROWS = 5_000
+"""How many rows are written at once."""
 
 metadata = sa.MetaData()
 CLUSTERED: dict[str, Any] = {"sqlite_with_rowid": False}
@@ -45,8 +46,18 @@ schema_steps = sa.Table(
     sa.Column("name", sa.String(100), nullable=False),
 )
 
+
+def _link() -> sa.Column[str]:
+    return sa.Column("link", sa.String(32), nullable=False, server_default="")
+
+
 projects = sa.Table(
-    "label_projects", metadata, _project(), sa.Column("last_seq", sa.BigInteger, nullable=False), **CLUSTERED
+    "label_projects",
+    metadata,
+    _project(),
+    sa.Column("last_seq", sa.BigInteger, nullable=False),
+    _link(),
+    **CLUSTERED,
 )
 
 events = sa.Table(
@@ -71,6 +82,7 @@ events = sa.Table(
     sa.Column("expected_version", sa.String(64)),
     sa.Column("forced", sa.Boolean, nullable=False),
     sa.Column("actor", sa.String(128)),  # who imported it; null where the annotator did it by hand
+    _link(),
     sa.UniqueConstraint("project", "event_id"),
     **CLUSTERED,
 )
@@ -123,6 +135,8 @@ class_events = sa.Table(
     sa.Column("annotator", sa.String(128), nullable=False),
     sa.Column("action", sa.String(16), nullable=False),
     sa.Column("details", sa.JSON, nullable=False),
+    sa.Column("sheet", sa.String(32), nullable=False, server_default=""),  # a hash of all classes after it
+    _link(),
     **CLUSTERED,
 )
 
@@ -142,6 +156,8 @@ drawings = sa.Table(
     sa.Column("annotator", sa.String(128), nullable=False),
     sa.Column("saved_ms", sa.BigInteger, nullable=False),
     sa.Column("final_test", sa.Float, nullable=False, server_default="0"),
+    sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),
+    _link(),
     **CLUSTERED,
 )
 
@@ -165,91 +181,16 @@ leases = sa.Table(
     sa.Column("image_id", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("annotator", sa.String(128), primary_key=True),
     sa.Column("expires_ms", sa.BigInteger, nullable=False),
+    sa.Column("leased_ms", sa.BigInteger, nullable=False, server_default="0"),
     **CLUSTERED,
 )
 
-Step = Callable[[Connection], None]
-STEPS: dict[int, Step] = {}
 
+class Head(NamedTuple):
+    """The number of a project's last entry, and its link."""
 
-def migration(number: int) -> Callable[[Step], Step]:
-    """Register the step that brings a database from schema ``number - 1`` to ``number``."""
-
-    def add(step: Step) -> Step:
-        if number != len(STEPS) + 1:
-            raise ValueError(f"Label store migration {number} is out of order.")
-        STEPS[number] = step
-        return step
-
-    return add
-
-
-@migration(1)
-def first_tables(connection: Connection) -> None:
-    tables = (projects, events, undone, current, classes, class_events, drawings, drawn, leases)
-    metadata.create_all(connection, tables=list(tables), checkfirst=False)
-
-
-@migration(2)
-def final_tests(connection: Connection) -> None:
-    """Drawings from before there were final tests have none."""
-    _add_column(connection, drawings.c.final_test)
-    _add_column(connection, drawn.c.is_final)
-
-
-@migration(3)
-def importers(connection: Connection) -> None:
-    """Of imports from before nobody knows who made them."""
-    _add_column(connection, events.c.actor)
-
-
-def _add_column(connection: Connection, column: sa.Column[Any]) -> None:
-    """Add a column that tables made by :func:`first_tables` today have already."""
-    if column.name not in {there["name"] for there in sa.inspect(connection).get_columns(column.table.name)}:
-        definition = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
-        connection.execute(sa.text(f"ALTER TABLE {column.table.name} ADD COLUMN {definition}"))
-
-
-def migrate(database: Database) -> None:
-    """Bring the database to the current schema; each step is one transaction together with its record.
-
-    A :class:`Database` is looked at once, and again when one of its connections finds that its file was replaced.
-    """
-    if database.migrated is not None:
-        return
-    database.migrate = functools.partial(migrate, database)
-    while True:
-        with database.read() as connection:
-            done, schema = _schema(connection), database.schema_of(connection)
-        if done >= len(STEPS):
-            break
-        database.write(_one_step)
-    if done > len(STEPS):
-        raise WorkspaceError(
-            f"{database.shown} was written by a newer SemiPrune Studio (schema {done}, this one knows {len(STEPS)}). "
-            "Update SemiPrune Studio; the labels were not touched.",
-            code="NEWER_SCHEMA",
-        )
-    database.migrated = schema
-
-
-def _one_step(connection: Connection) -> None:
-    if connection.dialect.name == "postgresql":  # SQLite's BEGIN IMMEDIATE is such a lock already
-        connection.execute(sa.text("SELECT pg_advisory_xact_lock(7360513)"))
-    schema_steps.create(connection, checkfirst=True)
-    done = _schema(connection)
-    if done < len(STEPS):
-        done += 1
-        STEPS[done](connection)
-        connection.execute(schema_steps.insert().values(step=done, name=STEPS[done].__name__))
-        if connection.dialect.name == "sqlite":  # a step that only moves data shows in the file's mark too
-            connection.exec_driver_sql(f"PRAGMA user_version = {done}")
-
-
-def _schema(connection: Connection) -> int:
-    if not sa.inspect(connection).has_table(schema_steps.name):
-        return 0
-    return connection.execute(sa.select(sa.func.max(schema_steps.c.step))).scalar() or 0
+    seq: int
+    link: str
 
 
 def signed(image_id: int) -> int:
@@ -271,6 +212,12 @@ def in_chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield values[start : start + CHUNK]
 
 
+def insert(connection: Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert any number of rows, none too."""
+    for start in range(0, len(rows), ROWS):
+        connection.execute(table.insert(), list(rows[start : start + ROWS]))
+
+
 def upsert(connection: Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
     """Insert rows, or replace those whose primary key is there."""
     if not rows:
@@ -286,17 +233,24 @@ def upsert(connection: Connection, table: sa.Table, rows: Sequence[dict[str, Any
     connection.execute(statement, list(rows))
 
 
-def lock_project(connection: Connection, project: str) -> int:
-    """Make this transaction the only writer of ``project``; returns the number of its last event."""
-    row = sa.select(projects.c.last_seq).where(projects.c.project == project).with_for_update()
-    last_seq = connection.execute(row).scalar()
-    if last_seq is None:
-        upsert_nothing = {"project": project, "last_seq": 0}
+def lock_project(connection: Connection, project: str) -> Head:
+    """Make this transaction the only writer of ``project``; returns where its chain ends."""
+    row = sa.select(projects.c.last_seq, projects.c.link).where(projects.c.project == project).with_for_update()
+    head = connection.execute(row).first()
+    if head is None:
+        upsert_nothing = {"project": project, "last_seq": 0, "link": ""}
         make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
         connection.execute(make(projects).values(upsert_nothing).on_conflict_do_nothing())
-        last_seq = connection.execute(row).scalar_one()
-    return int(last_seq)
+        head = connection.execute(row).one()
+    return Head(int(head[0]), head[1])
 
 
-def set_last_seq(connection: Connection, project: str, seq: int) -> None:
-    connection.execute(projects.update().where(projects.c.project == project).values(last_seq=seq))
+def head_of(connection: Connection, project: str) -> Head:
+    """Where a project's chain ends."""
+    row = connection.execute(sa.select(projects.c.last_seq, projects.c.link).filter_by(project=project)).first()
+    return Head(int(row[0]), row[1]) if row else Head(0, "")
+
+
+def set_head(connection: Connection, project: str, head: Head) -> None:
+    values = {"last_seq": head.seq, "link": head.link}
+    connection.execute(projects.update().where(projects.c.project == project).values(values))

@@ -7,10 +7,11 @@ now is kept beside them in the same transaction and always equals a replay of th
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from semiprune_core.errors import InvalidDataError, WorkspaceError
-from semiprune_core.labeling import schema
-from semiprune_core.labeling.appending import Append, current_row, held_of_row, select_current
+from semiprune_core.labeling import migrations, schema
+from semiprune_core.labeling.appending import Append, derive_again, held_of_row, select_current
+from semiprune_core.labeling.backups import Restored, after_saving, make_backup, restore_store
+from semiprune_core.labeling.checking import Damage, check, damage_of, n_noted, require_sound
 from semiprune_core.labeling.classes import NO_CLASSES, ClassBook, ClassSheet, LabelClass, resolve_merges
 from semiprune_core.labeling.database import URL_VARIABLE, Database, shared_postgresql, shared_sqlite
 from semiprune_core.labeling.drawing import Drawing, Drawings
@@ -32,7 +35,6 @@ from semiprune_core.labeling.events import (
     EventRow,
     Held,
     event_from_json,
-    replay,
 )
 from semiprune_core.labeling.leases import Leases
 from semiprune_core.labeling.schema import in_chunks, signed, unsigned, unsigned_array
@@ -49,6 +51,8 @@ from semiprune_core.labeling.snapshot import (
 from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.records import UNLABELED, BoolArray
 
+log = logging.getLogger(__name__)
+
 MAX_APPEND = 5_000
 Clock = Callable[[], float]
 """Seconds since 1970."""
@@ -57,20 +61,71 @@ Clock = Callable[[], float]
 def open_store(project: Project) -> LabelStore:
     """The label store of a project: its ``labels.sqlite``, or the database of ``SEMIPRUNE_DATABASE_URL``."""
     url = os.environ.get(URL_VARIABLE)
-    database = shared_postgresql(url) if url else shared_sqlite(project.folder / "labels.sqlite")
-    return LabelStore(database, project.name)
+    if url:
+        return LabelStore(shared_postgresql(url), project.name)
+    path = store_file(project)
+    require_sound(path, project.name)
+    store = LabelStore(shared_sqlite(path), project.name)
+    store.after_saving = partial(after_saving, path, project.name)
+    return store
+
+
+def store_file(project: Project) -> Path:
+    """Where a project's own labels are, unless they are in a shared database."""
+    return project.folder / "labels.sqlite"
 
 
 def has_store(project: Project) -> bool:
     """Whether anything was ever written to the project's label store; asking does not make one."""
-    return bool(os.environ.get(URL_VARIABLE)) or (project.folder / "labels.sqlite").is_file()
+    return bool(os.environ.get(URL_VARIABLE)) or _is_there(project.folder / "labels.sqlite")
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is a store, or was one when it was last looked at: then opening it says what became of it."""
+    return path.is_file() or n_noted(path) > 0
 
 
 def class_book(folder: Path) -> ClassBook:
     """How the classes of the project in ``folder`` are called, now and before; empty where it has no label store."""
-    if not os.environ.get(URL_VARIABLE) and not (folder / "labels.sqlite").is_file():
+    if not os.environ.get(URL_VARIABLE) and not _is_there(folder / "labels.sqlite"):
         return NO_CLASSES
     return open_store(Workspace(folder.parent).project(folder.name)).classes.book()
+
+
+def label_damage(project: Project) -> Damage | None:
+    """What is wrong with a project's labels, looked at from the first event to the last; None where they are whole."""
+    if not has_store(project):
+        return None
+    if not os.environ.get(URL_VARIABLE):
+        return damage_of(store_file(project), project.name, thorough=True)
+    with open_store(project).database.read() as connection:
+        return check(connection, project.name)[1]
+
+
+def restore_labels(project: Project) -> Restored:
+    """Put a sound label store in the place of a damaged one, which is set aside."""
+    if os.environ.get(URL_VARIABLE):
+        raise WorkspaceError(
+            f"The labels of project '{project.name}' are in a PostgreSQL database. Restore that from its own backups.",
+            code="NO_BACKUP",
+        )
+    return restore_store(store_file(project), project.name)
+
+
+def look_after_labels(workspace: Workspace) -> None:
+    """Check the labels of every project and copy those that changed since; for the start of the app."""
+    for name in workspace.names():
+        try:
+            project = workspace.project(name)
+            if not has_store(project):
+                continue
+            open_store(project)
+            if not os.environ.get(URL_VARIABLE):
+                make_backup(store_file(project), name)
+            elif damage := label_damage(project):
+                log.warning("The labels of project '%s' are damaged: %s.", name, damage.reason)
+        except Exception as error:  # noqa: BLE001 - one project's trouble is not the others'
+            log.warning("The labels of project '%s' could not be looked after: %s", name, error)
 
 
 def copy_labels(source: Project, target: Project) -> None:
@@ -99,8 +154,7 @@ def _copy(first: LabelStore, second: LabelStore) -> None:
 
     def work(connection: Connection) -> None:
         for table in tables:
-            for start in range(0, len(rows[table]), MAX_APPEND):
-                connection.execute(table.insert(), rows[table][start : start + MAX_APPEND])
+            schema.insert(connection, table, rows[table])
 
     second.database.write(work)
 
@@ -131,7 +185,8 @@ class LabelStore:
         self.database = database
         self.project = project
         self.clock = clock
-        schema.migrate(database)
+        self.after_saving: Callable[[], None] = lambda: None
+        migrations.migrate(database)
 
     @classmethod
     def sqlite(cls, path: str | Path, project: str, *, clock: Clock = time.time) -> LabelStore:
@@ -161,7 +216,9 @@ class LabelStore:
             raise InvalidDataError(f"At most {MAX_APPEND} events can be saved at once, got {len(events)}.")
         if not events:
             return []
-        return self.database.write(lambda connection: Append(self, connection, events).run())
+        acks = self.database.write(lambda connection: Append(self, connection, events).run())
+        self.after_saving()
+        return acks
 
     def append_json(self, items: Sequence[Any], *, annotator: str) -> list[dict[str, Any]]:
         """What a browser posted, and the answers to send back; a malformed item is refused, the others are saved."""
@@ -185,16 +242,7 @@ class LabelStore:
 
         def work(connection: Connection) -> None:
             schema.lock_project(connection, self.project)
-            held, taken_back = replay(self._event_rows(connection))
-            for table in (schema.current, schema.undone):
-                connection.execute(table.delete().where(table.c.project == self.project))
-            if held:
-                connection.execute(
-                    schema.current.insert(), [current_row(self.project, state) for state in held.values()]
-                )
-            if taken_back:
-                rows = [{"project": self.project, "event_id": event_id} for event_id in sorted(taken_back)]
-                connection.execute(schema.undone.insert(), rows)
+            derive_again(connection, self.project)
 
         self.database.write(work)
 

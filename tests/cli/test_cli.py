@@ -1,6 +1,8 @@
 """The command line says the same as the pages: as text, as JSON, as an exit code."""
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,8 @@ import pytest
 
 from semiprune_core import cli
 from semiprune_core.commands import COMMANDS
+from semiprune_core.labeling import checking, look_after_labels, open_store
+from semiprune_core.labeling.store import store_file
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,7 +62,7 @@ def test_a_taken_name_is_refused_and_the_first_stays(capsys, class_folder, works
 
 def test_verify_proves_a_project_and_names_the_first_difference(capsys, class_folder, workspace):
     run(capsys, "new", "Pets", "--from", str(class_folder), "--workers", "1")
-    assert run(capsys, "verify", "pets")[:2] == (0, "Verified: 1 of 1 match their manifests.\n")
+    assert run(capsys, "verify", "pets")[:2] == (0, "Verified: 1 of 1 are as they were written.\n")
     artifact = workspace.project("pets").artifacts()[0]
     data = bytearray(artifact.path("thumbs.bin").read_bytes())
     data[100] ^= 1
@@ -66,6 +70,26 @@ def test_verify_proves_a_project_and_names_the_first_difference(capsys, class_fo
     code, out, _ = run(capsys, "verify", str(artifact.folder))
     assert code == 1 and out.startswith("Differs. pool-0001: thumbs.bin was changed")
     assert json.loads(run(capsys, "verify", "pets", "--json")[1])["ok"] is False
+
+
+def test_damaged_labels_are_named_and_restored(capsys, class_folder, workspace):
+    run(capsys, "new", "Pets", "--from", str(class_folder), "--workers", "1")
+    run(capsys, "sample", "pets", "--fraction", "0.5")
+    run(capsys, "labels", "reference", "pets")
+    project = workspace.project("pets")
+    before = open_store(project).snapshot().hash
+    assert run(capsys, "verify", "pets")[1] == "Verified: 2 of 2 are as they were written.\n"
+    assert run(capsys, "restore", "pets")[0] == 1  # nothing needs it
+    look_after_labels(workspace)
+    with contextlib.closing(sqlite3.connect(store_file(project))) as connection, connection:
+        connection.execute("UPDATE label_events SET class_id = 1 - class_id WHERE seq = 5")
+    checking.forget(store_file(project))
+    assert "event 5 (label by reference" in run(capsys, "projects")[1]
+    code, out, _ = run(capsys, "verify", "pets")
+    assert code == 1 and out.startswith("Differs. labels: event 5 (label by reference")
+    code, out, _ = run(capsys, "restore", "pets")
+    assert code == 0 and "Nothing is lost. The damaged file was kept as .labels.sqlite.damaged-" in out
+    assert run(capsys, "verify", "pets")[0] == 0 and open_store(project).snapshot().hash == before
 
 
 @pytest.mark.parametrize("path", ["nowhere", "."])

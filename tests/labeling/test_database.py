@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from semiprune_core.errors import ConflictError, WorkspaceError
-from semiprune_core.labeling import LabelStore, open_store, schema
+from semiprune_core.labeling import LabelStore, migrations, open_store, schema
 from semiprune_core.labeling.database import Database, filesystem_of, shared_sqlite
 from semiprune_core.project.workspace import Workspace
 
@@ -149,7 +149,7 @@ def test_a_failed_write_leaves_nothing(store, event):
 
     def work(connection):
         schema.lock_project(connection, store.project)
-        schema.set_last_seq(connection, store.project, 999)
+        schema.set_head(connection, store.project, schema.Head(999, ""))
         raise ConflictError("no")
 
     with pytest.raises(ConflictError, match="no"):
@@ -169,11 +169,11 @@ def test_a_newer_schema_is_refused_and_not_touched(tmp_path):
 def test_a_newer_schema_is_seen_by_a_store_that_was_open_before(tmp_path, monkeypatch):
     store = LabelStore(shared_sqlite(tmp_path / "labels.sqlite"), "p")
     assert shared_sqlite(tmp_path / "labels.sqlite") is store.database
-    newer = len(schema.STEPS) + 1
-    monkeypatch.setitem(schema.STEPS, newer, lambda connection: None)  # it changes data alone, no table
+    newer = len(migrations.STEPS) + 1
+    monkeypatch.setitem(migrations.STEPS, newer, lambda connection: None)  # it changes data alone, no table
 
     LabelStore.sqlite(tmp_path / "labels.sqlite", "p")
-    monkeypatch.delitem(schema.STEPS, newer)
+    monkeypatch.delitem(migrations.STEPS, newer)
     for _ in range(2):
         with pytest.raises(WorkspaceError, match="newer"):
             store.last_seq  # noqa: B018 - asks the database
@@ -190,16 +190,16 @@ def test_a_file_that_was_replaced_is_brought_up_to_date(tmp_path, event):
 
 def test_an_interrupted_step_leaves_no_record_and_runs_again(tmp_path, monkeypatch):
     database = Database.sqlite(tmp_path / "labels.sqlite")
-    whole = schema.STEPS[1]
+    whole = migrations.STEPS[1]
 
     def torn(connection):
         whole(connection)
         raise WorkspaceError("torn")
 
-    monkeypatch.setitem(schema.STEPS, 1, torn)
+    monkeypatch.setitem(migrations.STEPS, 1, torn)
     with pytest.raises(WorkspaceError, match="torn"):
         LabelStore(database, "p")
-    monkeypatch.setitem(schema.STEPS, 1, whole)
+    monkeypatch.setitem(migrations.STEPS, 1, whole)
     assert LabelStore(database, "p").last_seq == 0
 
 
@@ -207,9 +207,9 @@ def test_steps_run_in_order_and_are_recorded(database, monkeypatch):
     LabelStore(database, "steps")
     with database.read() as connection:
         query = sa.select(schema.schema_steps.c.step).order_by(schema.schema_steps.c.step)
-        assert connection.execute(query).scalars().all() == list(schema.STEPS)
+        assert connection.execute(query).scalars().all() == list(migrations.STEPS)
     with pytest.raises(ValueError, match="out of order"):
-        schema.migration(len(schema.STEPS) + 2)(lambda connection: None)
+        migrations.migration(len(migrations.STEPS) + 2)(lambda connection: None)
 
 
 def test_the_store_survives_a_fork(store, event):

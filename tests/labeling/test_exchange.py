@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from semiprune_core.errors import InvalidDataError, MissingStepError
-from semiprune_core.labeling import schema
+from semiprune_core.labeling import migrations, schema
 from semiprune_core.labeling.events import Event
 from semiprune_core.labeling.export_labels import export_csv, export_label_studio, label_studio_config
 from semiprune_core.labeling.import_labels import import_csv, import_label_studio, take_reference
@@ -148,7 +148,7 @@ def test_imports_of_an_older_store_have_no_importer(store, pool, event):
 
     store.database.write(as_before)
     store.database.migrated = None
-    schema.migrate(store.database)
+    migrations.migrate(store.database)
     import_csv(store, pool, b"path,label\na/2.png,dog\n", annotator="eve")
     assert [row["actor"] for row in store.events()] == [None, "eve"]
 

@@ -5,7 +5,7 @@ import pytest
 import sqlalchemy as sa
 
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.labeling import Event, LabelStore, schema
+from semiprune_core.labeling import Event, LabelStore, migrations, schema
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 
 IDS = np.arange(1000, 1200, dtype=np.uint64)
@@ -104,7 +104,7 @@ def test_drawings_of_an_older_store_have_no_final_test(store):
 
     store.database.write(as_before)
     store.database.migrated = None
-    schema.migrate(store.database)
+    migrations.migrate(store.database)
     (drawing,) = store.drawings.all()
     assert drawing.final_test == 0 and not drawing.final_mask.any() and len(drawing) == 60
     assert draw(store, 100, final_test=0.1).final_mask.sum() == 4

@@ -1,6 +1,8 @@
 """Every page opens, for nobody's project, for an empty one and for one with images."""
 
 import ast
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from semiprune_core import jobs, steps
 from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.labeling import Event, checking, look_after_labels, open_store
+from semiprune_core.labeling.store import store_file
 from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
@@ -60,6 +64,25 @@ def test_a_damaged_project_is_named_beside_the_others_and_can_be_restored(worksp
     assert app.button(key="go_fine")
     app.button(key="restore_broken").click().run()
     assert not app.error and app.button(key="go_broken")
+
+
+def test_damaged_labels_are_named_beside_the_other_projects_and_can_be_restored(workspace, class_folder, import_into):
+    project = import_into(SourceSpec("folder", str(class_folder)))[0]
+    workspace.create("Zoo")
+    store = open_store(project)
+    store.classes.add(["cat", "dog"], annotator="ana")
+    image = int(project.pool().ids[0])
+    store.append([Event(event_id="one", annotator="ana", action="label", image_id=image, class_id=0)])
+    look_after_labels(workspace)
+    with contextlib.closing(sqlite3.connect(store_file(project))) as connection, connection:
+        connection.execute("UPDATE label_events SET class_id = 1")
+    checking.forget(store_file(project))
+    app = opened("home", project)
+    assert not app.exception and app.button(key="go_zoo")
+    assert "event 2" in app.error[0].value and "label by ana" in app.error[0].value
+    app.button(key=f"restore_{project.name}").click().run()
+    assert not app.error and "Nothing is lost" in app.success[0].value
+    assert open_store(project).labels().class_ids.tolist() == [0]
 
 
 def test_a_project_with_damaged_pictures_hides_no_other_and_can_be_archived(workspace, class_folder, import_into):
