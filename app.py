@@ -27,7 +27,7 @@ from semiprune_core.project.private import close_to_others, keep_to_owner
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import Access, studio_routes
 from semiprune_core.server.access import check_address, start_warnings
-from semiprune_core.server.login import login_of, start_link
+from semiprune_core.server.login import start_link, take_login
 from semiprune_core.server.opening import opened_in_browser
 
 log = logging.getLogger("semiprune")
@@ -36,7 +36,7 @@ address = config.get_option("server.address")
 base = config.get_option("server.baseUrlPath") or ""
 try:
     workspace = Workspace.open()
-    login = login_of(workspace)
+    login = take_login(workspace)
     check_address(address, login)
 except SemiPruneError as error:
     raise SystemExit(str(error)) from None

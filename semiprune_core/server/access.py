@@ -32,6 +32,7 @@ from semiprune_core.server.login import (
     Cookie,
     Login,
     NoLogin,
+    is_set,
     same,
 )
 
@@ -89,8 +90,7 @@ def start_warnings(address: str | None, login: Login) -> list[str]:
 
 def lets_others_in() -> bool:
     """Whether the app is set up for more people than the one at this machine."""
-    named = (PASSWORD_VARIABLE, HOSTS_VARIABLE, SWITCH_VARIABLE)
-    return any(os.environ.get(variable) for variable in named)
+    return any(is_set(variable) for variable in (PASSWORD_VARIABLE, HOSTS_VARIABLE, SWITCH_VARIABLE))
 
 
 def browser_token(workspace: Workspace) -> str:

@@ -36,6 +36,7 @@ TOKEN_VARIABLE = "SEMIPRUNE_TOKEN"  # noqa: S105 - a variable's name
 SWITCH_VARIABLE = "SEMIPRUNE_LOGIN"
 SECRETS = (PASSWORD_VARIABLE, TOKEN_VARIABLE)
 """Variables that nobody but the app needs to know."""
+_taken: dict[str, str] = {}
 PARAMETER = "token"
 LEAST_LETTERS = 8
 LEAST_DIFFERENT = 4
@@ -174,8 +175,19 @@ class TokenLogin:
         return None
 
 
-def login_of(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Login:
-    """The way in that the environment asks for; a random token where it says nothing."""
+def take_login(workspace: Workspace) -> Login:
+    """The way in that this process's environment asks for. Password and token leave it: no job is told."""
+    _taken.update({variable: os.environ.pop(variable) for variable in SECRETS if variable in os.environ})
+    return login_of(workspace, {**os.environ, **_taken})
+
+
+def is_set(variable: str) -> bool:
+    """Whether a variable is set, or was until it was taken."""
+    return bool(_taken.get(variable) or os.environ.get(variable))
+
+
+def login_of(workspace: Workspace, environment: Mapping[str, str]) -> Login:
+    """The way in that an environment asks for; a random token where it says nothing."""
     password = environment.get(PASSWORD_VARIABLE) or None
     token = environment.get(TOKEN_VARIABLE) or None
     switch = environment.get(SWITCH_VARIABLE, "").strip().lower()

@@ -1,6 +1,7 @@
 """Coming in: the token of the start link, the password, the cookie, and the page for everybody else."""
 
 import base64
+import os
 import re
 
 import pytest
@@ -11,8 +12,9 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from semiprune_core.jobs import launch
 from semiprune_core.project.workspace import Workspace
-from semiprune_core.server.access import Access
+from semiprune_core.server.access import Access, lets_others_in
 from semiprune_core.server.guesses import Guesses
 from semiprune_core.server.login import (
     AccessError,
@@ -23,6 +25,7 @@ from semiprune_core.server.login import (
     check_chosen,
     login_of,
     start_link,
+    take_login,
 )
 from semiprune_core.server.opening import opened_in_browser
 
@@ -178,6 +181,16 @@ def test_the_environment_chooses_the_way_in(workspace):
     ):
         with pytest.raises(AccessError):
             login_of(workspace, wrong)
+
+
+@pytest.mark.parametrize("variable", ["SEMIPRUNE_PASSWORD", "SEMIPRUNE_TOKEN"])
+def test_jobs_are_not_told_the_password_or_the_token(workspace, tmp_path, monkeypatch, variable):
+    monkeypatch.setattr("semiprune_core.server.login._taken", {})
+    monkeypatch.setenv(variable, "correct horse")
+    first = take_login(workspace)
+    assert variable not in os.environ and variable not in launch.environment("1", tmp_path, ())
+    assert lets_others_in() is (variable == "SEMIPRUNE_PASSWORD"), "still known, without its value"
+    assert vars(take_login(workspace))["cookie"] == first.cookie, "asked again, it is the same login"
 
 
 def test_a_token_of_any_letters_works(workspace):

@@ -2,37 +2,59 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import tomllib
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.sync.client import connect
 
+from semiprune_core import jobs
+from semiprune_core.importing import ImportSettings
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.routes import studio_routes
-from tests.browser.serving import TOKEN, Server, free_port
+from tests.browser.label_support import Studio
+from tests.browser.serving import LET_IN, ROOT, TOKEN, Server
+from tests.support.waiting import wait_until
 
 WATCH = """
 import os, sys
 
-def note(event, facts):
-    if event == "socket.getaddrinfo":
+def note(words):
+    with open(os.environ["CALLS"], "a") as file:
+        file.write(words + "\\n")
+
+def watch(event, facts):
+    if event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"):
         host = facts[0]
-    elif event in ("socket.connect", "socket.sendto") and isinstance(facts[1], tuple):
+    elif event in ("socket.connect", "socket.sendto", "socket.sendmsg") and isinstance(facts[1], tuple):
         host = facts[1][0]
     else:
         return
-    if host not in (None, "localhost", "127.0.0.1", "::1"):
-        with open(os.environ["CALLS"], "a") as file:
-            file.write(f"{event} {host}\\n")
+    if host not in (None, "", "localhost", "127.0.0.1", "::1"):
+        note(f"{event} {host}")
+        raise PermissionError("no calls in this test")
 
-sys.addaudithook(note)
+sys.addaudithook(watch)
+note(f"begun {'worker' if 'semiprune_core.jobs.worker' in sys.orig_argv else 'other'}")
+if "SEMIPRUNE_TOKEN" in os.environ and "streamlit" not in sys.orig_argv:
+    note(f"token {sys.orig_argv}")
 """
+EVIL = "http://evil.example/a.png"
+NAMES = (EVIL, f"![a]({EVIL})", "www.evil.example", f"<img src={EVIL}>")
 
 
 @pytest.fixture(scope="module")
@@ -46,16 +68,19 @@ def folder():
 
 @pytest.fixture(scope="module")
 def server(folder):
-    """The app with a watch on every address it connects to or looks up."""
+    """The app with a watch on every address that it or a process of its connects to or looks up."""
     (folder / "sitecustomize.py").write_text(WATCH)
-    (folder / "calls").touch()
-    server = Server(folder / "home", folder, free_port(), folder / "log")
+    server = Studio(folder)
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYTHONPATH", os.fspath(folder))
         patched.setenv("CALLS", os.fspath(folder / "calls"))
         server.start()
     yield server
     server.kill()
+
+
+def noted(folder: Path, kind: str) -> list[str]:
+    return [line for line in (folder / "calls").read_text().splitlines() if line.startswith(kind)]
 
 
 def handshake(server: Server, *headers: str) -> int:
@@ -75,12 +100,57 @@ def handshake(server: Server, *headers: str) -> int:
         return int(connection.recv(64).split()[1])
 
 
-def test_only_its_own_page_opens_the_websocket_and_nobody_is_called(server):
+def test_only_its_own_page_opens_the_websocket(server):
     assert handshake(server, f"Origin: http://localhost:{server.port}") == 101
     assert handshake(server) == 403
     for origin in ("http://evil.example", "http://localhost:1", "http://127.0.0.1", "http://192.0.2.7", "null"):
         assert handshake(server, f"Origin: {origin}") == 403
-    assert (server.pictures / "calls").read_text() == ""
+
+
+def draw(server: Server, page: str, query: str) -> int:
+    """Let the app draw a page as for a browser; returns how many pieces it is made of."""
+    site, asked, piece, n = f"127.0.0.1:{server.port}", BackMsg(), ForwardMsg(), 0
+    asked.rerun_script.page_name, asked.rerun_script.query_string = page, query
+    with connect(
+        f"ws://{site}/_stcore/stream",
+        origin=f"http://{site}",
+        additional_headers=LET_IN,
+        subprotocols=["streamlit"],
+        max_size=None,
+    ) as line:
+        line.send(asked.SerializeToString())
+        while piece.WhichOneof("type") != "script_finished":
+            piece.ParseFromString(line.recv())
+            n += 1
+    return n
+
+
+def ask(server: Server, path: str, headers: dict[str, str]) -> None:
+    with contextlib.suppress(urllib.error.HTTPError):
+        urllib.request.urlopen(urllib.request.Request(server.url + path, headers=LET_IN | headers), timeout=60).close()
+
+
+def test_a_walk_with_hostile_origins_and_names_calls_nobody(server, folder):
+    project = server.project("evil", n=6, classes=NAMES, names=[f"{number}www.evil.example.png" for number in range(6)])
+    project.update(title=NAMES[1])
+    table = server.pictures / "table.csv"
+    table.write_text("path,label\n" + "".join(f'"{name}",{EVIL}\n' for name in (*NAMES, "//evil.example/x.png")))
+    with open(table, "a") as file:
+        file.writelines(f"{path},{EVIL}\n" for path in (server.pictures / "evil-first").iterdir())
+    settings = ImportSettings(source=SourceSpec("manifest", str(table)).to_json(), n_workers=1)
+    job = jobs.submit(server.workspace.create(NAMES[0], name="from-table"), "import", settings.to_json())
+    for page in ("", "new", "pool", "label", "train", "pseudo", "map", "scores", "select", "evaluate", "export"):
+        assert draw(server, page, f"project=evil&image={EVIL}&url={EVIL}") > 5
+    assert draw(server, "label", f"project={EVIL}") > 5
+    for route in studio_routes(server.workspace):
+        path = re.sub("{.*?}", "evil", route.path)
+        for headers in ({"Origin": "http://evil.example"}, {"Referer": EVIL, "X-Forwarded-For": "192.0.2.7"}):
+            ask(server, path, headers | {"X-Forwarded-Host": "evil.example", "X-File-Name": EVIL})
+    wait_until(lambda: job.status().state not in (jobs.QUEUED, jobs.RUNNING), "the import")
+    assert job.status().state == jobs.DONE, job.log_tail()
+    assert noted(folder, "socket") == []
+    assert noted(folder, "begun worker"), "jobs are watched too"
+    assert noted(folder, "token") == [], "nobody but the app is told the token"
 
 
 OTHER = """
@@ -131,3 +201,9 @@ def test_another_user_of_this_machine_reads_no_byte_and_opens_no_socket(server, 
     (folder / "open").mkdir()
     (folder / "open/secret").write_text("12345")
     assert seen(folder / "open")["bytes"] == 10, "whoever looks this way sees what is open"
+
+
+def test_streamlit_is_not_told_to_look_for_the_address_of_this_machine():
+    settings = tomllib.loads((ROOT / ".streamlit/config.toml").read_text())
+    assert settings["logger"]["hideWelcomeMessage"], "its welcome names the machine as an outside service sees it"
+    assert settings["browser"]["gatherUsageStats"] is False
