@@ -43,9 +43,8 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/mypy
 
 test: $(INSTALLED_DEV) tools lint
-	$(PYTEST) -m "not browser and not fault" -n 3 --dist worksteal $(TEST_ARGS)
-	$(PYTEST) -m "fault and not browser" -n 3 --dist worksteal $(TEST_ARGS)
-	$(PYTEST) -m browser -n 2 --dist loadfile $(TEST_ARGS)
+	$(PYTEST) --ignore tests/browser -n 3 --dist worksteal $(TEST_ARGS)
+	$(PYTEST) tests/browser -n 2 --dist loadfile $(TEST_ARGS)
 
 test-full:
 	SEMIPRUNE_FULL=1 $(MAKE) test

@@ -15,9 +15,11 @@ from PIL import Image
 
 from semiprune_core.importing import ImportSettings, import_source, workers
 from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.jobs import launch
 from semiprune_core.progress import Collected
 from semiprune_core.project.workspace import Workspace
 from tests.support.effort import FULL
+from tests.support.warm_workers import Template
 
 os.environ["SEMIPRUNE_FEATURES"] = "off"  # imports are followed by nothing, except where a test asks for it
 os.environ["SEMIPRUNE_ENCODER"] = "efficientnet_lite0"  # the smallest one, except where a test names others
@@ -37,6 +39,11 @@ def pytest_configure():
     """Temporary files in memory where there is room: half of a fast test was waiting for the disk to sync."""
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def pytest_collection_modifyitems(items):
+    """What takes milliseconds comes before what kills processes and waits for them."""
+    items.sort(key=lambda item: item.get_closest_marker("fault") is not None)
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +67,20 @@ def roots(tmp_path, monkeypatch):
     """Tests may read what they made themselves, and nothing else."""
     monkeypatch.setenv("SEMIPRUNE_ROOTS", str(tmp_path))
     monkeypatch.setenv("SEMIPRUNE_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(scope="session")
+def template():
+    template = Template()
+    yield template
+    template.close()
+
+
+@pytest.fixture(autouse=True)
+def worker_start(request, monkeypatch, template):
+    """Jobs start warm, except where their start and their end are what is tested."""
+    if not request.node.get_closest_marker("fault"):
+        monkeypatch.setattr(launch, "start", template.start)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,14 +72,12 @@ def read_house(root: Path = ROOT) -> House:
     paths = {_module(path, root): path for path in (root / CORE).rglob("*.py") if path.name != "__main__.py"}
     imports, heavy = {}, {}
     for name, path in paths.items():
-        tree = ast.parse(path.read_text("utf-8"))
-        late, typing = _inside(tree)
         found, libraries = [], set()
-        for node in ast.walk(tree):
+        for node, late, typing in imports_in(path.read_text("utf-8")):
             for module in _named(node, paths):
                 if module.partition(".")[0] == CORE and module != name:
-                    found.append(Import(name, module, node.lineno, id(node) in late, id(node) in typing))
-                elif id(node) not in late and id(node) not in typing:
+                    found.append(Import(name, module, node.lineno, late, typing))
+                elif not late and not typing:
                     libraries |= {module.partition(".")[0]} & HEAVY
         imports[name], heavy[name] = tuple(found), frozenset(libraries)
     return House(imports, heavy)
@@ -88,10 +87,19 @@ def _module(path: Path, root: Path) -> str:
     return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
 
 
-def _named(node: ast.AST, paths: Mapping[str, Path]) -> list[str]:
+@cache
+def imports_in(source: str) -> tuple[tuple[ast.Import | ast.ImportFrom, bool, bool], ...]:
+    """Every import, whether it is inside a function, and whether it is under TYPE_CHECKING."""
+    tree = ast.parse(source)
+    late, typing = _inside(tree)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return tuple((node, id(node) in late, id(node) in typing) for node in nodes)
+
+
+def _named(node: ast.Import | ast.ImportFrom, paths: Mapping[str, Path]) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
-    if not isinstance(node, ast.ImportFrom) or node.level or not node.module:
+    if node.level or not node.module:
         return []
     full = [f"{node.module}.{alias.name}" for alias in node.names]
     return [name if name in paths else node.module for name in full]

@@ -64,7 +64,9 @@ class Machine:
 
 @functools.lru_cache(maxsize=1)
 def look() -> Machine:
-    """Look once per process; takes as long as loading torch does."""
+    """Look once per process; takes as long as loading torch does, and no time where it is loaded already."""
+    if "torch" in sys.modules:
+        return explore()
     environment = {**os.environ, "PYTHONPATH": os.fspath(SOURCE_ROOT), "PYTHONSAFEPATH": "1"}
     command = [sys.executable, "-m", "semiprune_core.learning.machine"]
     try:
@@ -107,7 +109,7 @@ def _n_cores() -> int:
 
 
 def explore() -> Machine:
-    """Load torch and see. Only for a process of its own."""
+    """Load torch and see: in a process of its own, or in one that trains anyway."""
     try:
         torch: Any = importlib.import_module("torch")
     except (ImportError, OSError, RuntimeError) as error:

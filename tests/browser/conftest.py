@@ -88,11 +88,10 @@ def context(ada, studio):
 
 
 def leave(context, studio):
-    """Close all pages but an empty one, and forget everything but the app's own files."""
-    blank = context.new_page()
-    for tab in context.pages:
-        if tab is not blank:
-            tab.close()
+    """Close all pages but the empty one it began with, and forget everything but the app's own files."""
+    blank, *tabs = context.pages
+    for tab in tabs:
+        tab.close()
     context.unroute_all()
     context.set_offline(False)
     kinds = "cookies,local_storage,indexeddb,service_workers,cache_storage"

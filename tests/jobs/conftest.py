@@ -8,6 +8,11 @@ from tests.jobs import kinds  # noqa: F401 - registers the tests' kinds
 
 
 @pytest.fixture(autouse=True)
+def worker_start():
+    """Jobs start as in the app."""
+
+
+@pytest.fixture(autouse=True)
 def worker_with_test_kinds(monkeypatch):
     monkeypatch.setattr(launch, "WORKER_MODULE", "tests.jobs.worker")
 

@@ -1,5 +1,6 @@
 """What the form says about settings, and what is known of the machine without loading torch."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -64,3 +65,10 @@ def test_the_train_page_is_drawn_without_torch():
     code = f"import importlib, sys\nfor m in {parts!r}: importlib.import_module('pages.parts.training_' + m)\n"
     code += "assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True)
+
+
+def test_where_torch_is_loaded_no_other_process_is_started(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", importlib.import_module("torch"))
+    monkeypatch.setattr(subprocess, "run", lambda *args, **options: pytest.fail("another process was started"))
+    machine.look.cache_clear()
+    assert machine.look().can_train and machine.look().devices[-1].name == "cpu"
