@@ -19,6 +19,7 @@ from typing import IO, Any
 from semiprune_core.errors import DiskFullError, WorkspaceError
 
 CHUNK = 1 << 20
+SEAL = "seal"
 
 
 def sync_folder(folder: Path) -> None:
@@ -98,6 +99,17 @@ def read_json(path: str | Path) -> Any:
         return json.loads(path.read_text("utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WorkspaceError(f"{path} is damaged ({error}). Restore it from a backup, or delete its folder.") from error
+
+
+def sealed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` with a hash of themselves, by which a change on the disk is noticed."""
+    own = {name: value for name, value in values.items() if name != SEAL}
+    return {**own, SEAL: sha256_json(own)}
+
+
+def seal_holds(values: Mapping[str, Any]) -> bool:
+    """Whether values that were :func:`sealed` are what they were; those of earlier versions have no seal."""
+    return SEAL not in values or values[SEAL] == sealed(values)[SEAL]
 
 
 def read_object(path: str | Path, fields: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:

@@ -47,3 +47,10 @@ def test_damaged_json_is_named(tmp_path):
 
 def test_canonical_json_does_not_depend_on_order():
     assert files.sha256_json({"a": 1, "b": 2}) == files.sha256_json({"b": 2, "a": 1})
+
+
+def test_a_sealed_value_tells_when_it_was_changed():
+    sealed = files.sealed({"a": 1, "b": [0.1, None]})
+    assert files.seal_holds(sealed) and files.sealed(sealed) == sealed
+    assert not files.seal_holds({**sealed, "a": 2})
+    assert files.seal_holds({"a": 2})  # written before there were seals

@@ -12,19 +12,20 @@ from pathlib import Path
 
 import numpy as np
 
-from semiprune_core import files
+from semiprune_core import files, jobs
 from semiprune_core.coresets import evidence_behind
 from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.exporting.base import FOLDER_ROLE, MANIFEST_SUFFIX, NAME_DIGITS, Export, open_export
 from semiprune_core.exporting.content import selection_sha256
 from semiprune_core.exporting.trees import SUMS
-from semiprune_core.labeling import has_store, label_damage
+from semiprune_core.labeling import damaged_copies, has_store, label_damage
 from semiprune_core.methods import select_coreset
 from semiprune_core.paths import shown
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.project import artifacts
+from semiprune_core.project.migrations import BACKUP, PROJECT, has_its_backup
 from semiprune_core.project.pool import Pool
-from semiprune_core.project.workspace import PROJECT, Project, Workspace
+from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.results import CoresetRun
 
 Found = dict[str, list[str]]
@@ -42,7 +43,7 @@ def verify(path: Path, progress: Progress, *, images: bool = True) -> Found:
     if (path / "artifacts").is_dir():
         found = _artifacts([one.folder for one in artifacts.list_artifacts(path / "artifacts")], progress)
         exports, folder = list(_exports(path / "exports")), path
-        found |= _labels(path)
+        found |= _project(Workspace(path.parent).project(path.name))
     else:
         found, exports = {}, _export_at(path)
         folder = path.parent if path.name == "exports" else path.parent.parent
@@ -75,13 +76,19 @@ def _artifacts(folders: list[Path], progress: Progress) -> Found:
     return found
 
 
-def _labels(folder: Path) -> Found:
-    """The labels of the project in ``folder``, from the first event to the last."""
-    project = Workspace(folder.parent).project(folder.name)
-    if not has_store(project):
-        return {}
-    damage = label_damage(project)
-    return {"labels": [f"{damage.reason} (semiprune restore {project.name})"] if damage else []}
+def _project(project: Project) -> Found:
+    """What a project has beside its artifacts and exports: its own file, its labels with their copies, its jobs."""
+    found = {
+        PROJECT: [] if has_its_backup(project.folder) else [f"{PROJECT} and {BACKUP} differ: one of them was changed"]
+    }
+    if has_store(project):
+        damage = label_damage(project)
+        found["labels"] = [f"{damage.reason} (semiprune restore {project.name})"] if damage else []
+        found["labels"] += [f"the copy {copy.name} is damaged; delete it" for copy in damaged_copies(project)]
+    broken = list(jobs.damaged_jobs(project).values())
+    statuses = [job.status() for job in jobs.list_jobs(project)]
+    broken += [status.message for status in statuses if status.error_code == "DAMAGED"]
+    return found | ({"jobs": broken} if broken or statuses else {})
 
 
 def _exports(folder: Path) -> Iterator[Export]:

@@ -160,6 +160,8 @@ class Job:
         if not (folder / JOB).is_file():
             raise JobError(f"There is no job in {folder}.", code="NO_JOB")
         spec = files.read_object(folder / JOB, FIELDS)
+        if not files.seal_holds(spec):
+            raise WorkspaceError(f"{folder / JOB} is damaged: it was changed after it was written.")
         if spec["id"] != folder.name:
             raise WorkspaceError(f"{folder / JOB} is damaged: it belongs to the job '{shown(spec['id'])}'.")
         return cls(folder, spec)
@@ -240,7 +242,10 @@ class Job:
     def stored_status(self) -> JobStatus:
         """What status.json says, whether or not that is still true."""
         try:
-            return JobStatus.from_json(files.read_object(self.folder / STATUS, STATUS_FIELDS))
+            values = files.read_object(self.folder / STATUS, STATUS_FIELDS)
+            if not files.seal_holds(values):
+                raise WorkspaceError(f"{STATUS} was changed after it was written.")
+            return JobStatus.from_json(values)
         except FileNotFoundError:
             raise JobError(f"The job {self.id} is gone: its folder was deleted.", code="NO_JOB") from None
         except (WorkspaceError, TypeError, ValueError) as error:
@@ -309,7 +314,7 @@ class Job:
 
     def write_status(self, status: JobStatus) -> None:
         """For holders of the lease only."""
-        files.write_json(self.folder / STATUS, status.to_json())
+        files.write_json(self.folder / STATUS, files.sealed(status.to_json()))
 
     def stop(self) -> JobStatus:
         """Ask for a stop: a queued job is stopped at once, a running one between two batches, an ended one stays."""
@@ -395,10 +400,11 @@ def create(
             for name, data in (own or {}).items():
                 files.write_bytes(aside / WORK / name, data)
             created = moment.isoformat(timespec="microseconds")
-            files.write_json(aside / JOB, {"schema": SCHEMA, "id": job_id, **spec, "created": created})
+            spec = {"schema": SCHEMA, "id": job_id, **spec, "created": created}
+            files.write_json(aside / JOB, files.sealed(spec))
             (aside / LEASE).write_bytes(b"{}".ljust(NOTE_BYTES))
             locks.check_locks_work(aside / LEASE)
-            files.write_json(aside / STATUS, status.to_json())
+            files.write_json(aside / STATUS, files.sealed(status.to_json()))
             lease = locks.try_lock(aside / LEASE)
             assert lease is not None  # nobody else knows this folder
             os.replace(aside, folder)

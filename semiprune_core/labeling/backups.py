@@ -102,7 +102,8 @@ def _make(path: Path, project: str, folder: Path) -> Path | None:
             return None
         if newest and last_of(newest[0]) == head.seq:
             return None
-        final = folder / f"labels-{head.seq:010d}-{datetime.now(UTC):%Y%m%dT%H%M%S}.sqlite"
+        digest = files.sha256_file(aside)[:12]
+        final = folder / f"labels-{head.seq:010d}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{digest}.sqlite"
         os.replace(aside, final)
         files.sync_folder(folder)
         for outdated in copies_of(path)[KEPT:]:

@@ -32,7 +32,7 @@ from semiprune_core.paths import shown
 from semiprune_core.project.pool import show_id
 
 CHECKPOINT = ".labels.checked.json"
-COPIES, COPY = "label_backups", re.compile(r"labels-(\d{10})-(\d{8}T\d{6})\.sqlite")
+COPIES, COPY = "label_backups", re.compile(r"labels-(\d{10})-\d{8}T\d{6}-([0-9a-f]{12})\.sqlite")
 LARGEST_HASHED = 256 << 20
 """Of a larger file no hash is taken, because its bytes pass through memory: its chain is walked each time."""
 NO_HEAD = Head(0, "")
@@ -218,6 +218,12 @@ def last_of(copy: Path) -> int:
     """The number of the last entry in a copy."""
     match = COPY.fullmatch(copy.name)
     return int(match[1]) if match else 0
+
+
+def copy_is_whole(copy: Path) -> bool:
+    """Whether a copy still has the hash that its name gives."""
+    match = COPY.fullmatch(copy.name)
+    return match is not None and files.sha256_file(copy).startswith(match[2])
 
 
 def n_noted(path: Path) -> int:

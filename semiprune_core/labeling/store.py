@@ -23,7 +23,7 @@ from semiprune_core.errors import InvalidDataError, WorkspaceError
 from semiprune_core.labeling import migrations, schema
 from semiprune_core.labeling.appending import Append, derive_again, held_of_row, select_current
 from semiprune_core.labeling.backups import Restored, after_saving, make_backup, restore_store
-from semiprune_core.labeling.checking import Damage, check, damage_of, n_noted, require_sound
+from semiprune_core.labeling.checking import Damage, check, copies_of, copy_is_whole, damage_of, n_noted, require_sound
 from semiprune_core.labeling.classes import NO_CLASSES, ClassBook, ClassSheet, LabelClass, resolve_merges
 from semiprune_core.labeling.database import URL_VARIABLE, Database, shared_postgresql, shared_sqlite
 from semiprune_core.labeling.drawing import Drawing, Drawings
@@ -100,6 +100,11 @@ def label_damage(project: Project) -> Damage | None:
         return damage_of(store_file(project), project.name, thorough=True)
     with open_store(project).database.read() as connection:
         return check(connection, project.name)[1]
+
+
+def damaged_copies(project: Project) -> list[Path]:
+    """The copies of a project's labels that are not as they were written."""
+    return [copy for copy in copies_of(store_file(project)) if not copy_is_whole(copy)]
 
 
 def restore_labels(project: Project) -> Restored:

@@ -163,7 +163,7 @@ def _publish(aside: Path, parent: Path, kind: str, manifest: dict[str, Any]) -> 
     while True:
         number += 1
         manifest["id"] = f"{kind}-{number:04d}"
-        files.write_json(aside / MANIFEST, manifest)
+        files.write_json(aside / MANIFEST, files.sealed(manifest))
         final = parent / manifest["id"]
         try:
             os.rename(aside, final)  # fails on a folder that is not empty, and a finished one never is
@@ -177,7 +177,7 @@ def _publish(aside: Path, parent: Path, kind: str, manifest: dict[str, Any]) -> 
 
 def note_facts(artifact: Artifact, facts: Mapping[str, Any]) -> Artifact:
     """Write down what was found out about a complete artifact afterwards; what its hash covers stays as it is."""
-    manifest = {**artifact.manifest, "facts": {**artifact.facts, **facts}}
+    manifest = files.sealed({**artifact.manifest, "facts": {**artifact.facts, **facts}})
     files.write_json(artifact.path(MANIFEST), manifest)
     return Artifact(artifact.folder, manifest)
 
@@ -236,4 +236,6 @@ def differences(folder: str | Path) -> list[str]:
             differing.append(f"{name} was changed (SHA-256 {is_now}…, manifest says {was}…)")
     if content_hash(artifact.manifest) != artifact.hash:
         differing.append("manifest.json was changed: its settings, inputs or file list do not give its hash")
+    elif not files.seal_holds(artifact.manifest):
+        differing.append("manifest.json was changed after it was written")
     return differing

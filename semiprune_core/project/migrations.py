@@ -60,4 +60,12 @@ def write_config(folder: Path, config: Mapping[str, Any]) -> None:
         files.write_json(folder / name, config)
 
 
+def has_its_backup(folder: Path) -> bool:
+    """Whether ``project.json`` and its backup say the same, as they do when they were written."""
+    try:
+        return bool(files.read_json(folder / PROJECT) == files.read_json(folder / BACKUP))
+    except (WorkspaceError, FileNotFoundError):
+        return False
+
+
 CURRENT = FIRST + len(STEPS)

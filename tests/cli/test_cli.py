@@ -62,7 +62,7 @@ def test_a_taken_name_is_refused_and_the_first_stays(capsys, class_folder, works
 
 def test_verify_proves_a_project_and_names_the_first_difference(capsys, class_folder, workspace):
     run(capsys, "new", "Pets", "--from", str(class_folder), "--workers", "1")
-    assert run(capsys, "verify", "pets")[:2] == (0, "Verified: 1 of 1 are as they were written.\n")
+    assert run(capsys, "verify", "pets")[:2] == (0, "Verified: 2 of 2 are as they were written.\n")
     artifact = workspace.project("pets").artifacts()[0]
     data = bytearray(artifact.path("thumbs.bin").read_bytes())
     data[100] ^= 1
@@ -78,7 +78,7 @@ def test_damaged_labels_are_named_and_restored(capsys, class_folder, workspace):
     run(capsys, "labels", "reference", "pets")
     project = workspace.project("pets")
     before = open_store(project).snapshot().hash
-    assert run(capsys, "verify", "pets")[1] == "Verified: 2 of 2 are as they were written.\n"
+    assert run(capsys, "verify", "pets")[1] == "Verified: 3 of 3 are as they were written.\n"
     assert run(capsys, "restore", "pets")[0] == 1  # nothing needs it
     look_after_labels(workspace)
     with contextlib.closing(sqlite3.connect(store_file(project))) as connection, connection:

@@ -25,7 +25,7 @@ def rewritten(artifact):
     manifest = dict(artifact.manifest)
     manifest["files"] = artifacts._file_entries(artifact.folder)
     manifest["hash"] = artifacts.content_hash(manifest)
-    files.write_json(artifact.path("manifest.json"), manifest)
+    files.write_json(artifact.path("manifest.json"), files.sealed(manifest))
 
 
 @pytest.mark.parametrize("name", list(FORMATS))

@@ -232,6 +232,13 @@ def test_a_damaged_job_stops_no_other_projects_jobs(workspace, project, content)
     assert not damaged_jobs(workspace) and (project.runs_folder / f".{damaged.id}.damaged" / "job.json").exists()
 
 
+def test_a_job_whose_settings_were_changed_on_the_disk_is_damaged(project):
+    job = submit(project, "nothing", {"n": 5})
+    path = job.folder / "job.json"
+    path.write_text(path.read_text().replace('"n": 5', '"n": 7'))
+    assert "changed after it was written" in damaged_jobs(project)[job.folder]
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"state": 3}, {"done": "many"}, {"facts": []}, {"started": "yesterday", "state": "done"}, {"launch": None}],

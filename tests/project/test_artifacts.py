@@ -71,7 +71,9 @@ def test_a_missing_and_an_extra_file_are_named(tmp_path):
     assert artifacts.differences(made.folder) == ["aum.npy is missing", "new.npy is not in the manifest"]
 
 
-@pytest.mark.parametrize("key, value", [("settings", {"size": 64}), ("seed", 7), ("inputs", {}), ("kind", "pool")])
+@pytest.mark.parametrize(
+    "key, value", [("settings", {"size": 64}), ("seed", 7), ("inputs", {}), ("kind", "pool"), ("facts", {"n": 1})]
+)
 def test_a_changed_manifest_is_noticed(tmp_path, key, value):
     made = make(tmp_path)
     path = made.path("manifest.json")

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 
 import numpy as np
 import pytest
 
 from semiprune_core import jobs, steps
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.exporting.verify import first_difference, verify
+from semiprune_core.labeling import Event, checking, look_after_labels, open_store
+from semiprune_core.progress import Collected
 from semiprune_core.project import workspace as workspaces
 from semiprune_core.project.workspace import Workspace
 from tests.support.effort import FULL
 from tests.support.training_projects import small_project
 
 N_DAMAGES = 200 if FULL else 30
+HOLD_NOTHING = {"lease", "stop", ".lock", "labels.sqlite-journal", ".labels.checked.json", "labels.sqlite"}
+"""Locks and marks, a hash that is taken anew, and a store, of which some bytes mean nothing: its labels are asked."""
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +32,7 @@ def five(tmp_path_factory):
         workspace = Workspace.open(folder / "home")
         first = small_project(workspace, folder, n=12)
         jobs.submit(first, "import", {}).stop()
+        look_after_labels(workspace)
     for number in range(4):
         shutil.copytree(first.folder, workspace.root / f"bars-{number}")
     return workspace
@@ -51,35 +58,61 @@ def damage(path, rng):
 
 
 def look(project):
-    """What the page of all projects reads."""
+    """What the page of all projects reads, and the labels."""
     jobs.damaged_jobs(project)
     running = [job.status() for job in jobs.list_jobs(project)]
-    return len(project.pool()), [place.state for place in steps.standing(project)], running
+    states = [place.state for place in steps.standing(project)]
+    return len(project.pool()), states, running, open_store(project).snapshot().hash
+
+
+def save(project):
+    """A person labels an image as it is labeled already."""
+    store = open_store(project)
+    image = int(store.labels().ids[0])
+    event = Event(event_id=uuid.uuid4().hex, annotator="ann", action="flag", image_id=image)
+    return store.append([event])[0].status
+
+
+def named(workspace, name):
+    """What is said of a project's damage: when it is opened, or by ``verify``."""
+    try:
+        project = workspace.project(name)
+        look(project)
+        return first_difference(verify(project.folder, Collected(), images=False))
+    except SemiPruneError as error:
+        return str(error)
 
 
 @pytest.mark.fault
 def test_damage_is_named_and_costs_no_other_project(five):
     rng, sound = np.random.default_rng(18), look(five.project("bars"))
-    unnamed = []
+    unnamed, n_named = [], 0
     for _ in range(N_DAMAGES):
         folder = five.root / f"bars-{rng.integers(4)}"
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         path = files[rng.integers(len(files))]
+        place, content = path.relative_to(folder).as_posix(), path.read_bytes()
         kept = five.root.parent / "kept"
         shutil.copytree(folder, kept)
         damage(path, rng)
         workspaces._opened.cache_clear()
+        checking.forget(folder / "labels.sqlite")
         try:
-            look(five.project(folder.name))
-        except SemiPruneError:
-            pass
+            reason = named(five, folder.name)
         except Exception as error:  # noqa: BLE001 - counted
-            unnamed.append((path.relative_to(folder).as_posix(), repr(error)))
+            unnamed.append((place, repr(error)))
+            reason = ""
+        n_named += bool(reason)
+        if reason is None:  # then nothing that anybody reads is another
+            assert look(five.project(folder.name))[3] == sound[3], f"labels changed in silence: {place}"
+            if path.exists() and path.read_bytes() != content and path.name not in HOLD_NOTHING:
+                unnamed.append((place, "not named"))
         jobs.supervise(five)
         for name in five.names():
             if name != folder.name:
-                assert look(five.project(name)) == sound
+                assert look(five.project(name)) == sound and save(five.project(name)) == "saved"
         assert folder.name in five.names()
         shutil.rmtree(folder)
         kept.rename(folder)
-    assert unnamed == []
+        checking.forget(folder / "labels.sqlite")
+    assert unnamed == [] and n_named > N_DAMAGES / 2
