@@ -23,10 +23,13 @@ def keep_to_owner() -> None:
 def close_to_others(workspace: Workspace) -> str:
     """Close a workspace that other users can look into; says so in a sentence, or nothing where it was closed.
 
-    What is closed already is not walked through again. Files with a second name stay as they are, since they may be
-    somebody's originals (an export by hard links): the folder around them is closed.
+    What is closed already is not walked through again, and behind a closed root nothing is open. Files with a second
+    name stay as they are, since they may be somebody's originals (an export by hard links): the folder around them is
+    closed.
     """
     root = workspace.root
+    if not _is_open(root):
+        return ""
     entries = [root / name for name in (*workspace.names(), *OURS)]
     if _is_workspace_alone(workspace):
         entries.append(root)

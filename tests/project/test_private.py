@@ -86,3 +86,9 @@ def test_a_new_workspace_is_closed_even_without_the_mask(tmp_path):
     keep_to_owner()
     (tmp_path / "new/a").write_text("a")
     assert open_to_others(tmp_path / "new") == set()
+
+
+def test_behind_a_closed_root_there_is_nothing_to_close(tmp_path):
+    workspace = Workspace.open(tmp_path / "made by a notebook")
+    workspace.create("Birds").folder.chmod(0o755)
+    assert close_to_others(workspace) == ""
