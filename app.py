@@ -27,6 +27,7 @@ from semiprune_core.project.private import close_to_others, keep_to_owner
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import Access, studio_routes
 from semiprune_core.server.access import check_address, start_warnings
+from semiprune_core.server.listening import send_at_once
 from semiprune_core.server.login import start_link, take_login
 from semiprune_core.server.opening import opened_in_browser
 
@@ -57,6 +58,7 @@ def shown_link() -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
+    send_at_once()
     await asyncio.to_thread(sweep_all, workspace)
     supervisor = asyncio.create_task(supervise_forever(workspace))
     threading.Thread(target=look_after_labels, args=(workspace,), daemon=True).start()

@@ -7,11 +7,14 @@ import re
 from semiprune_core.paths import shown
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~:$<>&])")
+ADDRESS = re.compile(r"(https?:(?=//)|www(?=\.)|@(?=[-\w]))", re.IGNORECASE)
+JOINED = "\u2060"
+"""A word joiner: it is not seen and breaks no line, and what it stands in is no address any more."""
 
 
 def literal(text: str, limit: int = 120) -> str:
-    """User text for a place that reads Markdown: every special character escaped, odd characters visible."""
-    return SPECIAL.sub(r"\\\1", shown(text, limit))
+    """User text for a place that reads Markdown: every special character escaped, odd characters visible, no links."""
+    return SPECIAL.sub(r"\\\1", ADDRESS.sub(rf"\1{JOINED}", shown(text, limit)))
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.labeling import class_book, has_store, open_store
 from semiprune_core.project.pool import Pool
-from semiprune_core.project.spreadsheet import TRIGGERS, safe_cell
+from semiprune_core.project.spreadsheet import RISKY, safe_cell
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, Coreset, IntArray, PseudoLabels
 from semiprune_core.results import CoresetRun, PseudoRun, ScoreRun, check_same_pool, made_from
@@ -218,8 +218,10 @@ def hex_ids(ids: np.ndarray) -> pa.Array:
 
 def safe_texts(column: pa.Array) -> pa.Array:
     """``safe_cell`` for a whole column."""
-    risky = pc.is_in(pc.utf8_slice_codeunits(column, 0, 1), pa.array(TRIGGERS))
-    return pc.if_else(risky, pc.binary_join_element_wise("'", column, ""), column)
+    if not pc.any(pc.match_substring_regex(column, RISKY)).as_py():
+        return column
+    once = pc.replace_substring_regex(column, RISKY, r"\1'\2")
+    return pc.replace_substring_regex(once, RISKY, r"\1'\2")
 
 
 def _named(codes: np.ndarray, names: list[str]) -> pa.Array:

@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from starlette.background import BackgroundTask
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 
@@ -39,6 +38,7 @@ from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.access import check_write
 from semiprune_core.server.queues import Cards, card_rows, next_cards
 from semiprune_core.server.requests import AddClass, ChangeLeases, FindSimilar, NextCards, SaveEvents, WatchLabels
+from semiprune_core.server.threads import beside_pictures
 from semiprune_core.trust.similarity import similarity_features
 
 MAX_BODY = 4 << 20
@@ -54,7 +54,17 @@ def _posted(message: type[M], work: Callable[[Request, Workspace, M], Any]) -> H
     async def handler(request: Request, workspace: Workspace) -> Response:
         check_write(request, workspace)
         asked = message.read(_parsed(await _read_body(request)))
-        return _answer(await run_in_threadpool(work, request, workspace, asked))
+        return _answer(await beside_pictures(functools.partial(work, request, workspace, asked)))
+
+    return handler
+
+
+def _asked(work: Callable[[Request, Workspace], Any]) -> Handler:
+    """A handler that reads from the label store; ``work`` runs in a thread."""
+
+    @functools.wraps(work)
+    async def handler(request: Request, workspace: Workspace) -> Response:
+        return _answer(await beside_pictures(functools.partial(work, request, workspace)))
 
     return handler
 
@@ -201,30 +211,30 @@ how_good = _posted(WatchLabels, _live)
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def classes(request: Request, workspace: Workspace) -> Response:
-    return _answer({"classes": _classes(_opened(request, workspace)[0])})
+@_asked
+def classes(request: Request, workspace: Workspace) -> dict[str, Any]:
+    return {"classes": _classes(_opened(request, workspace)[0])}
 
 
-def how_far(request: Request, workspace: Workspace) -> Response:
+@_asked
+def how_far(request: Request, workspace: Workspace) -> dict[str, Any]:
     """Progress of the open drawings; the pace is the annotator's where one is named."""
     store, _ = _opened(request, workspace)
     name = request.query_params.get("annotator")
     report = progress(store, annotator=read_field("annotator", Annotator(), name) if name else None)
-    return _answer(
-        {
-            "n_drawn": report.n_drawn,
-            "labeled": report.labeled,
-            "skipped": report.skipped,
-            "disputed": report.disputed,
-            "left": report.left,
-            "overlap_left": report.overlap_left,
-            "flagged": report.flagged,
-            "per_minute": report.per_minute,
-            "minutes_left": report.minutes_left,
-            "complete": report.complete,
-            "per_class": {entry.class_id: report.per_class.get(entry.name, 0) for entry in store.classes.all()},
-        }
-    )
+    return {
+        "n_drawn": report.n_drawn,
+        "labeled": report.labeled,
+        "skipped": report.skipped,
+        "disputed": report.disputed,
+        "left": report.left,
+        "overlap_left": report.overlap_left,
+        "flagged": report.flagged,
+        "per_minute": report.per_minute,
+        "minutes_left": report.minutes_left,
+        "complete": report.complete,
+        "per_class": {entry.class_id: report.per_class.get(entry.name, 0) for entry in store.classes.all()},
+    }
 
 
 FORMATS: dict[str, tuple[str, str, Callable[[LabelStore, Pool, Path], int]]] = {

@@ -151,7 +151,9 @@ def test_a_hostile_project_name_is_shown_literally(page, server):
     wait_for_pictures(page, 1)
     page.locator(".cell").first.click()
     expect(page.get_by_text("<b>bold<i> ![x](y).png").first).to_be_visible()
+    server.workspace.create("www.evil.example http://evil.example/a img@2x.evil and more")
     page.goto(server.url)
     expect(page.get_by_text(name, exact=True).first).to_be_visible()
+    expect(page.get_by_text("and more").first).to_be_visible()
     assert page.evaluate("window.hit") is None
-    assert page.locator("a[href^='javascript']").count() == 0
+    assert page.locator("a[href^='javascript'], a[href*='evil.example'], a[href^='mailto']").count() == 0

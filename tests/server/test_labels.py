@@ -3,7 +3,9 @@
 import collections
 import json
 import shutil
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,15 +16,17 @@ from starlette.testclient import TestClient
 from semiprune_core import live
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling import database as databases
-from semiprune_core.labeling import open_store
 from semiprune_core.progress import Collected
 from semiprune_core.project import artifacts
 from semiprune_core.project.pool import PoolSettings, show_id
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import browser_token
+from semiprune_core.server import labels as label_routes
 from semiprune_core.server.routes import studio_routes
 from tests.support.fake_model import give_model
+from tests.support.waiting import wait_until
 
 HOST = "http://localhost:8501"
 
@@ -515,3 +519,23 @@ def test_how_good_the_labels_are_is_told_and_followed_only_where_there_are_featu
     monkeypatch.setattr(live, "standing", lambda *_: {"state": "few", "line": "12 so far."})
     assert browser.post("/live", {}).json()["line"] == "12 so far." and watched == ["one"]
     assert browser.post("/live", {}, headers={"x-semiprune-token": "none"}).status_code == 403
+
+
+def test_a_picture_does_not_wait_for_45_saves(browser, monkeypatch):
+    go, arrived, check_write = threading.Event(), [], label_routes.check_write
+    append = LabelStore.append_json
+
+    def wait_first(*args, **more):
+        go.wait(5)  # longer only where the picture waits, too
+        return append(*args, **more)
+
+    monkeypatch.setattr(label_routes, "check_write", lambda *args: (arrived.append(1), check_write(*args)))
+    monkeypatch.setattr(LabelStore, "append_json", wait_first)
+    with browser.client, ThreadPoolExecutor(45) as people:
+        saves = [people.submit(browser.send, event(image_id)) for image_id in (browser.ids * 4)[:45]]
+        wait_until(lambda: len(arrived) == 45, "all saves to arrive")
+        picture = browser.client.get(f"/studio/projects/one/images/{browser.ids[0]}/thumb")
+        n_before = sum(save.done() for save in saves)
+        go.set()
+        assert (picture.status_code, n_before) == (200, 0)
+        assert all(save.result() for save in saves)

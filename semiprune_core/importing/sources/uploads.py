@@ -78,7 +78,7 @@ def _read_index(path: Path) -> dict[str, str]:
     if not path.is_file():
         raise SourceError("This upload holds no files. Drop the images again.", code="UPLOAD_EMPTY")
     index: dict[str, str] = {}
-    for line in path.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8").rstrip("\n").split("\n"):  # a name may hold other ends of lines, such as U+2028
         try:
             entry = json.loads(line)
             name, file = normal_relative(entry["name"]), str(int(entry["file"]))

@@ -12,8 +12,8 @@ def upload(folder, *names):
     (folder / "files").mkdir()
     for number in range(len(names)):
         (folder / "files" / str(number)).write_bytes(b"x")
-    lines = [json.dumps({"file": str(number), "name": name, "bytes": 1}) for number, name in enumerate(names)]
-    (folder / "index.jsonl").write_text("".join(line + "\n" for line in lines))
+    entries = [{"file": str(number), "name": name, "bytes": 1} for number, name in enumerate(names)]
+    (folder / "index.jsonl").write_text("".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries))
     return folder
 
 
@@ -24,7 +24,7 @@ def test_a_single_archive_goes_by_its_own_name(tmp_path, name, kind):
     assert uploaded_source(tmp_path) == spec  # a page runs many times
 
 
-@pytest.mark.parametrize("names", [("a.png",), ("a.png", "b.png"), ("zip",)])
+@pytest.mark.parametrize("names", [("a.png",), ("a.png", "b.png"), ("zip",), ("a\u2028b\x85c\x0bd\x1ce.png",)])
 def test_images_are_an_upload(tmp_path, names):
     assert uploaded_source(upload(tmp_path, *names)).kind == "uploads"
 
