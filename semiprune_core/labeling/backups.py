@@ -32,7 +32,8 @@ from semiprune_core.labeling import chain, checking, migrations, schema
 from semiprune_core.labeling.appending import derive_again
 from semiprune_core.labeling.chain import Entry
 from semiprune_core.labeling.checking import COPIES, copies_of, last_of, n_noted
-from semiprune_core.labeling.database import Database
+from semiprune_core.labeling.database import Database, shared_sqlite
+from semiprune_core.labeling.reserve import set_space_aside
 from semiprune_core.labeling.schema import Head
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ def _wait(path: Path) -> float:
 
 def _quietly(path: Path, project: str) -> None:
     try:
+        set_space_aside(shared_sqlite(path))
         make_backup(path, project)
     except (SemiPruneError, OSError, ValueError, sqlite3.Error, DBAPIError) as error:
         log.warning("No copy of the labels of %s could be made; it is tried again in an hour. %s", project, error)

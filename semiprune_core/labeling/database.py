@@ -39,6 +39,8 @@ Schema = tuple[int, ...]
 
 URL_VARIABLE = "SEMIPRUNE_DATABASE_URL"
 BUSY_TIMEOUT_S = 10.0
+JOURNAL_BYTES = 2 << 20
+"""What a journal keeps of its size; that of a large import goes."""
 GIVE_UP_S = 40.0
 POOL_SIZE, POOL_OVERFLOW, POOL_WAIT_S = 4, 4, 20.0
 NETWORK_FILESYSTEMS = frozenset(
@@ -310,7 +312,8 @@ os.register_at_fork(after_in_child=_new_lock_after_fork)
 
 def _prepare_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
     connection.isolation_level = None  # transactions are begun by _begin_sqlite, not by the driver
-    connection.execute("PRAGMA journal_mode=TRUNCATE").fetchone()
+    connection.execute("PRAGMA journal_mode=PERSIST").fetchone()  # it keeps its room on a full disk
+    connection.execute(f"PRAGMA journal_size_limit={JOURNAL_BYTES}").fetchone()
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA cache_size=-32768")  # 32 MB: 50,000 labels are read from memory, page by page once
     marks = ("schema_version", "user_version")

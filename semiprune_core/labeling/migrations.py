@@ -22,6 +22,7 @@ from semiprune_core.labeling.schema import (
     leases,
     metadata,
     projects,
+    reserve,
     schema_steps,
     undone,
 )
@@ -86,6 +87,12 @@ def _number_drawings(connection: Connection, project: str) -> None:
         connection.execute(projects.update().filter_by(project=project).values(last_seq=last_seq + len(ids)))
     for drawing_id, seq in zip(ids, missing, strict=True):
         connection.execute(drawings.update().filter_by(project=project, drawing_id=drawing_id).values(seq=seq))
+
+
+@migration(5)
+def space_aside(connection: Connection) -> None:
+    if connection.dialect.name == "sqlite":
+        reserve.create(connection, checkfirst=True)
 
 
 def _add_column(connection: Connection, column: sa.Column[Any]) -> None:

@@ -10,6 +10,7 @@ Image ids are unsigned 64-bit numbers; databases know signed ones, so :func:`sig
     label_classes      the classes as they are; label_class_events how they came to be
     label_drawings     what was drawn and how; label_drawn the images, in order
     label_leases       who has which image before them, and until when
+    label_reserve      empty; what passed through it left free pages for a full disk (SQLite only)
 
 Events, changes of classes and drawings share one sequence of numbers and one chain of links (``chain.py``); the row
 of a project names the last of both.
@@ -44,6 +45,12 @@ schema_steps = sa.Table(
     sa.MetaData(),
     sa.Column("step", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("name", sa.String(100), nullable=False),
+)
+
+reserve = sa.Table(
+    "label_reserve",
+    sa.MetaData(),
+    sa.Column("filler", sa.LargeBinary, nullable=False),
 )
 
 

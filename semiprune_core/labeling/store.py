@@ -37,6 +37,7 @@ from semiprune_core.labeling.events import (
     event_from_json,
 )
 from semiprune_core.labeling.leases import Leases
+from semiprune_core.labeling.reserve import set_space_aside
 from semiprune_core.labeling.schema import in_chunks, signed, unsigned, unsigned_array
 from semiprune_core.labeling.snapshot import (
     FIRST,
@@ -118,13 +119,14 @@ def restore_labels(project: Project) -> Restored:
 
 
 def look_after_labels(workspace: Workspace) -> None:
-    """Check the labels of every project and copy those that changed since; for the start of the app."""
+    """Check the labels of every project, copy those that changed, set space aside; for the start of the app."""
     for name in workspace.names():
         try:
             project = workspace.project(name)
             if not has_store(project):
                 continue
-            open_store(project)
+            store = open_store(project)
+            set_space_aside(store.database)
             if not os.environ.get(URL_VARIABLE):
                 make_backup(store_file(project), name)
             elif damage := label_damage(project):

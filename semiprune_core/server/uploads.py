@@ -27,6 +27,8 @@ from semiprune_core.server.access import check_write
 
 LIMIT_VARIABLE = "SEMIPRUNE_MAX_UPLOAD_GB"
 KEEP_FREE = 1 << 30
+LOOK_EVERY = 1 << 20
+"""Bytes between two looks at the free space."""
 MAX_FILES = 200_000
 STALE_SECONDS = 24 * 3600
 ID = re.compile(r"[0-9a-f]{32}")
@@ -64,17 +66,20 @@ async def receive(request: Request, workspace: Workspace) -> Response:
     number = request.path_params["number"]
     name = normal_relative(unquote(request.headers.get("x-file-name", "")) or "unnamed")
     expected = int(request.headers.get("content-length") or 0)
+    _check_size(expected, name)
     _check_room(expected, folder, name)
     if number >= MAX_FILES:
         raise InvalidDataError(f"An upload holds at most {MAX_FILES} files. Zip them first.", code="TOO_MANY_FILES")
     path = folder / "files" / str(number)
-    taken, limit = 0, upload_limit()
+    taken = looked = 0
     try:
         with files.open_atomic(path) as file:
             async for piece in request.stream():
                 taken += len(piece)
-                if taken > limit:
-                    _check_room(taken, folder, name)
+                _check_size(taken, name)
+                if taken - looked >= LOOK_EVERY:  # what was announced, if anything, need not be true
+                    _check_room(len(piece), folder, name)
+                    looked = taken
                 await run_in_threadpool(file.write, piece)
     except ClientDisconnect:
         raise InvalidDataError(
@@ -86,7 +91,7 @@ async def receive(request: Request, workspace: Workspace) -> Response:
     return JSONResponse({"bytes": taken})
 
 
-def _check_room(size: int, folder: Path, name: str) -> None:
+def _check_size(size: int, name: str) -> None:
     limit = upload_limit()
     if size > limit:
         raise InvalidDataError(
@@ -94,10 +99,13 @@ def _check_room(size: int, folder: Path, name: str) -> None:
             f"and import that, or raise {LIMIT_VARIABLE}.",
             code="UPLOAD_TOO_LARGE",
         )
+
+
+def _check_room(size: int, folder: Path, name: str) -> None:
     free = shutil.disk_usage(folder).free
     if size + KEEP_FREE > free:
         raise DiskFullError(
-            f"{name} needs {size / 1e6:.0f} MB, the disk has {free / 1e6:.0f} MB free (1 GB stays free). "
+            f"{name} does not fit: the disk has {free / 1e6:.0f} MB free, and 1 GB stays free. "
             "Free some space, or import a folder on the server."
         )
 

@@ -96,7 +96,7 @@ def test_sqlite_is_set_for_safety(tmp_path):
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")
         }
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() >= 10_000
-    assert pragma == {"journal_mode": "truncate", "synchronous": 2}
+    assert pragma == {"journal_mode": "persist", "synchronous": 2}
 
 
 def test_a_write_takes_the_lock_before_it_reads(tmp_path):

@@ -1,5 +1,7 @@
 """Images, uploads and downloads by URL."""
 
+from types import SimpleNamespace
+
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -136,6 +138,22 @@ def test_a_file_that_does_not_fit_on_the_disk_is_refused_first(client, token, mo
     monkeypatch.setattr(upload_routes, "KEEP_FREE", 1 << 60)
     answer = client.put(f"/studio/uploads/{upload}/0", headers=token, content=b"x")
     assert (answer.status_code, answer.json()["code"]) == (507, "DISK_FULL")
+
+
+def test_a_file_of_unknown_length_is_refused_before_it_takes_the_last_space(client, token, monkeypatch, workspace):
+    upload = begin(client, token)
+    files_folder = workspace.uploads_folder / upload / "files"
+
+    def disk_usage(_):
+        taken = sum(path.stat().st_size for path in files_folder.iterdir())
+        return SimpleNamespace(free=(8 << 20) - taken)
+
+    monkeypatch.setattr(upload_routes, "KEEP_FREE", 4 << 20)
+    monkeypatch.setattr(upload_routes.shutil, "disk_usage", disk_usage)
+    pieces = (bytes(1 << 20) for _ in range(6))
+    answer = client.put(f"/studio/uploads/{upload}/0", headers=token, content=pieces)
+    assert (answer.status_code, answer.json()["code"]) == (507, "DISK_FULL")
+    assert list(files_folder.iterdir()) == []
 
 
 def test_forgotten_uploads_are_cleared(client, token, workspace, monkeypatch):
