@@ -1,7 +1,8 @@
 # make run      set up and serve the app on 127.0.0.1:8501
 # make test     set up (Chromium included) and run the tests
 # make test-full  the same with everything in full: more kills, more draws, the whole demo pool
-# make install  set up alone
+# make install  set up alone; with LOCKED=no without hashes, for packages of your own such as a CPU-only torch
+# make lock     after a change of requirements*.txt: install that and write the lock files anew
 # make demo-artifacts  run the demo for real and pack it as assets/demo_project.zip
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -10,10 +11,21 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 TEST_ARGS ?=
+LOCKED ?= yes
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+ifeq ($(LOCKED),yes)
+APP_PACKAGES := --require-hashes -r requirements.lock
+DEV_PACKAGES := --require-hashes -r requirements-dev.lock
+OUR_PACKAGE := --no-build-isolation --editable .
+else
+APP_PACKAGES := -r requirements.txt
+DEV_PACKAGES := -r requirements-dev.txt
+OUR_PACKAGE := --editable .
+endif
 PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which would compile everything again
 
-.PHONY: run install test test-full lint tools clean demo-pool demo-artifacts
+.PHONY: run install lock test test-full lint tools clean demo-pool demo-artifacts
 
 run: install
 	$(BIN)/streamlit run app.py
@@ -25,14 +37,18 @@ $(VENV)/bin/python:
 	  { echo "Python 3.11 or newer is needed; '$(PYTHON)' is older. Install it, or: make PYTHON=/path/to/python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(INSTALLED): requirements.txt pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+$(INSTALLED): requirements.lock pyproject.toml | $(VENV)/bin/python
+	$(PIP_INSTALL) $(APP_PACKAGES)
+	$(PIP_INSTALL) --no-deps $(OUR_PACKAGE)
 	@touch $@
 
-$(INSTALLED_DEV): $(INSTALLED) requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+$(INSTALLED_DEV): $(INSTALLED) requirements-dev.lock
+	$(PIP_INSTALL) $(DEV_PACKAGES)
 	@touch $@
+
+lock: | $(VENV)/bin/python
+	$(PIP_INSTALL) --upgrade setuptools packaging -r requirements-dev.txt
+	$(BIN)/python tests/make_lock.py
 
 tools:
 	@bash tests/get_tools.sh
