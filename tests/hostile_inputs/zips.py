@@ -78,7 +78,7 @@ ZEROS_PACKED = ZEROS.compress(bytes(11_000_000)) + ZEROS.flush()
 NESTED = raw_zip(Packed("inner.png"))
 
 
-def _end64(count: int, length: int, offset: int, record_at: int, rest: int = 44) -> bytes:
+def end64(count: int, length: int, offset: int, record_at: int, rest: int = 44) -> bytes:
     record = struct.pack("<4sQ2H2I4Q", b"PK\6\6", rest, 45, 45, 0, 0, count, count, length, offset)
     return record + struct.pack("<4sIQI", b"PK\6\7", 0, record_at, 1)
 
@@ -88,7 +88,7 @@ def _zip64_lie(**lies: int) -> bytes:
     body, end = PLAIN[:-22], PLAIN[-22:]
     length, offset = struct.unpack_from("<2I", end, 12)
     truth = {"count": 1, "length": length, "offset": offset, "record_at": len(body)}
-    return body + _end64(**{**truth, **lies}) + end
+    return body + end64(**{**truth, **lies}) + end
 
 
 def _zip64_short() -> bytes:
@@ -101,7 +101,7 @@ def _too_many() -> bytes:
     body = PLAIN[:-22]
     length, offset = struct.unpack_from("<2I", PLAIN[-22:], 12)
     end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
-    return body + _end64(3_000_000, length, offset, len(body)) + end
+    return body + end64(3_000_000, length, offset, len(body)) + end
 
 
 def _overlapping() -> bytes:
