@@ -15,7 +15,7 @@ from semiprune_core import jobs, steps
 from semiprune_core.copies import archive_project, copy_project, delete_project, has_backup, restore
 from semiprune_core.demo import finished as finished_demo
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.importing import ImportSettings, can_repeat
+from semiprune_core.importing import ImportSettings, begin_project, can_repeat
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.jobs import states
 from semiprune_core.project.pool import Pool, show_id
@@ -34,9 +34,7 @@ def open_demo() -> None:
     space = projects.workspace()
     name = slug_of(DEMO_TITLE)
     if name not in space:
-        project = space.create(DEMO_TITLE, name=name)
-        settings = ImportSettings(source=SourceSpec("demo").to_json())
-        jobs.submit(project, "import", settings.to_json(), title="Importing the demo pool")
+        begin_project(space, DEMO_TITLE, ImportSettings(source=SourceSpec("demo").to_json()), name=name)
     projects.choose(name)
     st.switch_page("pool.py")
 

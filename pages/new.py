@@ -6,8 +6,7 @@ import streamlit as st
 
 from pages.parts import errors, import_form
 from pages.parts import project as projects
-from semiprune_core import jobs
-from semiprune_core.importing import ImportSettings
+from semiprune_core.importing import ImportSettings, begin_project
 from semiprune_core.project.pool import SIZES, PoolSettings
 
 FITS = {"crop": "Crop to the centre", "pad": "Pad to a square", "stretch": "Stretch to a square"}
@@ -36,9 +35,8 @@ if st.button("Import", type="primary", icon=":material/download:", disabled=spec
     name = title.strip() or import_form.name_of(spec, "new")
     pool = None if side == "Auto" else PoolSettings(size=int(side), channels=int(channels), fit=str(fit)).to_json()
     with errors.shown():
-        project = projects.workspace().create(name)
         settings = ImportSettings(source=spec.to_json(), pool=pool, features=features)
-        jobs.submit(project, "import", settings.to_json(), title=f"Importing {name}")
+        project = begin_project(projects.workspace(), name, settings)
         st.session_state.pop("new_arrived", None)
         projects.choose(project.name)
         st.switch_page("pool.py")

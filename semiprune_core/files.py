@@ -34,7 +34,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def named_disk_errors(path: Path) -> Iterator[None]:
-    """Turn "no space", "read-only" and "permission" into a sentence about ``path``."""
+    """Turn "no space", "read-only", "permission" and "name too long" into a sentence about ``path``."""
     try:
         yield
     except OSError as error:
@@ -49,6 +49,9 @@ def named_disk_errors(path: Path) -> Iterator[None]:
                 f"{path} cannot be written: {error.strerror}. Make its folder writable and try again.",
                 code="NOT_WRITABLE",
             ) from error
+        if error.errno == errno.ENAMETOOLONG:
+            named = f"{path.name[:40]}… cannot be written: its name is too long. Choose a shorter one."
+            raise WorkspaceError(named, code="PATH_TOO_LONG") from error
         raise
 
 
@@ -72,7 +75,8 @@ def open_atomic(path: str | Path, mode: str = "wb", **kwargs: Any) -> Iterator[I
             os.replace(aside, path)
             sync_folder(path.parent)
     finally:
-        aside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # gone, or its name was too long to begin with
+            aside.unlink()
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:

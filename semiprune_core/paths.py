@@ -26,6 +26,7 @@ PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\\:\0]+(?:/(?!\.\.?(?:/|\Z))[^/\\:\0]+)
 """Relative paths that have one spelling already, unless letters beyond ASCII come into it."""
 ROOTS_VARIABLE = "SEMIPRUNE_ROOTS"
 SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/usr", "/var")
+LONGEST_NAME, LONGEST_PATH = 255, 4095
 MOUNTED = ("/run/media",)
 """Where disks of a person's own appear below a folder of the system's."""
 
@@ -71,7 +72,7 @@ class PathGuard:
 
     @staticmethod
     def check_text(text: str) -> None:
-        """Refuse what cannot be a local path by its letters alone: addresses of other machines, NUL characters."""
+        """Refuse what cannot be a local path by its letters alone: addresses of other machines, NUL, too many."""
         if URL.match(text):
             raise UnsafePathError(
                 f"{shown(text)} is an address, not a local path. Nothing is imported over the network: "
@@ -80,6 +81,15 @@ class PathGuard:
             )
         if "\0" in text:
             raise UnsafePathError(f"{shown(text)} contains a NUL character and cannot be a path.")
+        try:
+            encoded = os.fsencode(text)
+        except UnicodeEncodeError:
+            raise UnsafePathError(f"{shown(text)} contains half a character and cannot be a path.") from None
+        if len(encoded) > LONGEST_PATH or any(len(part) > LONGEST_NAME for part in encoded.split(b"/")):
+            raise UnsafePathError(
+                f"{shown(text)} is too long for a path: at most {LONGEST_NAME} bytes a name and {LONGEST_PATH} in all.",
+                code="PATH_TOO_LONG",
+            )
 
 
 def is_inside(path: Path, root: Path) -> bool:

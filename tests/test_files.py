@@ -54,3 +54,9 @@ def test_a_sealed_value_tells_when_it_was_changed():
     assert files.seal_holds(sealed) and files.sealed(sealed) == sealed
     assert not files.seal_holds({**sealed, "a": 2})
     assert files.seal_holds({"a": 2})  # written before there were seals
+
+
+def test_a_name_that_is_too_long_is_said_so(tmp_path):
+    with pytest.raises(WorkspaceError, match="too long") as error:
+        files.write_bytes(tmp_path / ("x" * 300), b"")
+    assert error.value.code == "PATH_TOO_LONG" and not list(tmp_path.iterdir())

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.parts import errors, labeling_elements
 from semiprune_core.errors import SemiPruneError
-from semiprune_core.labeling.events import MAX_ANNOTATOR, check_annotator
+from semiprune_core.labeling.events import MAX_ANNOTATOR, check_person
 
 KEY = "annotator"
 
@@ -25,7 +25,7 @@ def current() -> str | None:
 
 def save(text: str) -> None:
     """Take a name as typed; one that cannot be a name raises."""
-    check_annotator(text.strip())
+    check_person(text.strip())
     st.session_state[KEY] = text.strip()
 
 
@@ -48,7 +48,7 @@ def ask_in_row(key: str) -> None:
 
 def _is_name(text: str) -> bool:
     try:
-        check_annotator(text)
+        check_person(text)
     except SemiPruneError:
         return False
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from semiprune_core.importing.allowing import allow_named, place_of
 from semiprune_core.importing.corruptions import MILD, SEVERITIES
 from semiprune_core.importing.sources import SOURCES, parse_source
 from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.paths import shown
 from semiprune_core.project.pool import SIZES, PoolSettings
 from semiprune_core.project.workspace import Workspace, slug_of
 
@@ -128,8 +130,10 @@ def _configure_verify(parser: argparse.ArgumentParser) -> None:
 
 def _verify(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     path = workspace.root / str(args.path) if str(args.path) in workspace else args.path
-    if not path.exists():
-        raise WorkspaceError(f"There is nothing at {path}. Name a project, an artifact's folder or an export.")
+    if not os.path.exists(path):
+        raise WorkspaceError(
+            f"There is nothing at {shown(str(path))}. Name a project, an artifact's folder or an export."
+        )
     checks = verify(path, console, images=not args.skip_images)
     first = first_difference(checks)
     value = {"ok": first is None, "checked": list(checks), "differences": {k: v for k, v in checks.items() if v}}

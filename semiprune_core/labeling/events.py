@@ -34,7 +34,9 @@ Place = tuple[int, str, str]
 DECISIONS = ("label", "skip", "settle")
 UNDOABLE = (*DECISIONS, "flag", "unflag")
 ACTIONS = (*UNDOABLE, "undo", "redo")
-SOURCES = ("person", "review", "import", "reference")
+REFERENCE = "reference"
+"""The source of labels that came with the images, and the name under which they are kept."""
+SOURCES = ("person", "review", "import", REFERENCE)
 BY_HAND = ("person", "review")
 """Sources whose events a bare undo may take back; an import is taken back only by its name."""
 FIRST_ROUND, REVIEW_ROUND, SETTLE_ROUND, FLAG_ROUND = "label", "review", "settle", "flag"
@@ -75,7 +77,7 @@ class Event:
 
     def __post_init__(self) -> None:
         _check_text("event id", self.event_id, MAX_ID)
-        check_annotator(self.annotator)
+        (check_person if self.source in BY_HAND else check_annotator)(self.annotator)
         if self.actor is not None:
             check_annotator(self.actor)
         if self.action not in ACTIONS:
@@ -178,6 +180,16 @@ def check_annotator(name: str) -> None:
         raise InvalidDataError(f"An annotator's name must not begin or end with a space; got {name!r}.")
 
 
+def check_person(name: str) -> None:
+    """The name of a person who labels: any annotator's but the one that stands for reference labels."""
+    check_annotator(name)
+    if name == REFERENCE:
+        raise InvalidDataError(
+            f"The name '{REFERENCE}' stands for the labels that came with the images. Choose another.",
+            code="NAME_TAKEN",
+        )
+
+
 def _check_text(what: str, text: object, limit: int) -> None:
     if not isinstance(text, str) or not 1 <= len(text) <= limit or not text.isprintable():
         raise InvalidDataError(f"The {what} must be 1 to {limit} printable characters, got {shown(str(text), 60)!r}.")
@@ -193,7 +205,7 @@ class Annotator:
         if not isinstance(value, str):
             raise ValueError
         name = unicodedata.normalize("NFC", value)
-        check_annotator(name)
+        check_person(name)
         return name
 
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from semiprune_core.errors import InvalidDataError, MissingStepError
 from semiprune_core.labeling.classes import NewClass, class_name, resolve_merges
 from semiprune_core.labeling.drawing import together
-from semiprune_core.labeling.events import FIRST_ROUND, REVIEW_ROUND, Event, Held, check_annotator
+from semiprune_core.labeling.events import BY_HAND, FIRST_ROUND, REFERENCE, REVIEW_ROUND, Event, Held, check_annotator
 from semiprune_core.labeling.export_labels import LabeledPool
 from semiprune_core.labeling.label_files import Row, RowProblem, read_csv_rows, read_label_studio_rows
 from semiprune_core.paths import shown
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 500
 """Rows written in one transaction: small enough that a person's label never waits long for an import."""
-REFERENCE = "reference"
 
 
 @dataclass
@@ -308,6 +307,8 @@ def _event_of(
         return None
     state.seen[place] = row
     now = state.held.get(place)
+    if now is not None and source == REFERENCE and now.source in BY_HAND:  # a person had this name once
+        replace = False
     action = "skip" if class_id is None else "label"
     if row.suggested is not None:
         source, before = "review", state.settled.get(image_id)

@@ -3,8 +3,9 @@
 A lease ends by itself. An image goes to as many annotators as it needs (one, or two in the overlap): those who have
 decided it and those who hold a lease on it count. The whole hand-out is one write transaction.
 
-While several people label, nobody is given, or keeps when renewing, more than a fair share of what is open. Who got
-nothing holds a place in the line for a while, so that the others' shares shrink and there is something next time.
+While several people label, nobody is given, or keeps when asking again, more than a fair share of what is open. Who got
+nothing holds a place in the line for a while, so that the others' shares shrink and there is something next time; from
+a name that has not asked for as long, what exceeds its share is taken.
 """
 
 from __future__ import annotations
@@ -56,15 +57,21 @@ class Leases:
         def work(connection: Connection) -> list[int]:
             schema.lock_project(connection, self.store.project)
             now = self.store.now_ms
+            self._follow_clock(connection, now)
             leases = schema.leases
             connection.execute(
                 leases.delete().where(leases.c.project == self.store.project, leases.c.expires_ms <= now)
             )
             share = self._fair_share(connection, drawing_id, annotator)
-            images = self._next(connection, drawing_id, annotator, n if share is None else min(n, share))
-            self._hold(connection, annotator, images, now + int(ttl_s * 1000))
+            most = n if share is None else min(n, share)
+            images = self._next(connection, drawing_id, annotator, most)
+            if share is not None:
+                self._cut(connection, drawing_id, annotator, share)
+                if len(images) < most and self._cut_silent(connection, drawing_id, annotator, share, now):
+                    images = self._next(connection, drawing_id, annotator, most)
+            self._hold(connection, annotator, images, now, ttl_s)
             if not images:
-                self._hold(connection, annotator, [WAITING], now + int(WAITING_S * 1000))
+                self._hold(connection, annotator, [WAITING], now, WAITING_S)
             return images
 
         return unsigned_array(self.store.database.write(work))
@@ -81,6 +88,7 @@ class Leases:
         def work(connection: Connection) -> list[int]:
             schema.lock_project(connection, self.store.project)
             now, leases = self.store.now_ms, schema.leases
+            self._follow_clock(connection, now)
             held: set[int] = set()
             for part in in_chunks(wanted):
                 query = sa.select(leases.c.image_id).where(
@@ -93,7 +101,7 @@ class Leases:
             mine = [image for image in wanted if image in held]
             share = self._fair_share(connection, None, annotator)
             renewed = mine if share is None else mine[:share]
-            self._hold(connection, annotator, renewed, now + int(ttl_s * 1000))
+            self._hold(connection, annotator, renewed, now, ttl_s)
             for part in in_chunks(mine[len(renewed) :]):
                 connection.execute(self._of(annotator).where(leases.c.image_id.in_(part)))
             return renewed
@@ -154,12 +162,41 @@ class Leases:
                 images.update(dict.fromkeys(image for (image,) in open_images))
         return list(images)[:n]
 
-    def _hold(self, connection: Connection, annotator: str, images: Iterable[int], expires_ms: int) -> None:
-        rows = [
-            {"project": self.store.project, "image_id": image, "annotator": annotator, "expires_ms": expires_ms}
-            for image in images
-        ]
-        schema.upsert(connection, schema.leases, rows)
+    def _hold(self, connection: Connection, annotator: str, images: Iterable[int], now: int, ttl_s: float) -> None:
+        lease = {"project": self.store.project, "annotator": annotator, "leased_ms": now}
+        lease["expires_ms"] = now + int(ttl_s * 1000)
+        schema.upsert(connection, schema.leases, [{**lease, "image_id": image} for image in images])
+
+    def _follow_clock(self, connection: Connection, now: int) -> None:
+        """Where the clock was set back, a lease made before lasts from now on as long as it was made for."""
+        leases = schema.leases
+        ahead = leases.update().where(leases.c.project == self.store.project, leases.c.leased_ms > now)
+        lasts = leases.c.expires_ms - leases.c.leased_ms
+        connection.execute(ahead.values(expires_ms=now + lasts, leased_ms=now))
+
+    def _cut(self, connection: Connection, drawing_id: int | None, annotator: str, share: int) -> bool:
+        """Give back what an annotator holds beyond ``share``, the last ones first; whether there was any."""
+        leases = schema.leases
+        query = sa.select(leases.c.image_id).where(
+            leases.c.project == self.store.project, leases.c.annotator == annotator
+        )
+        held = set(connection.execute(query).scalars())
+        mine = [image for image in self._next(connection, drawing_id, annotator, MAX_LEASE) if image in held]
+        for part in in_chunks(mine[share:]):
+            connection.execute(self._of(annotator).where(leases.c.image_id.in_(part)))
+        return len(mine) > share
+
+    def _cut_silent(self, connection: Connection, drawing_id: int | None, annotator: str, share: int, now: int) -> bool:
+        """The same for all others that have not been heard of for as long as somebody waits."""
+        leases = schema.leases
+        query = (
+            sa.select(leases.c.annotator)
+            .where(leases.c.project == self.store.project, leases.c.annotator != annotator)
+            .group_by(leases.c.annotator)
+            .having(sa.func.max(leases.c.leased_ms) <= now - int(WAITING_S * 1000))
+        )
+        silent = connection.execute(query).scalars().all()
+        return sum(self._cut(connection, drawing_id, name, share) for name in silent) > 0
 
     def _open_images(self, drawing_id: int, annotator: str, n: int) -> sa.Select[Any]:
         drawn, current, leases = schema.drawn, schema.current, schema.leases

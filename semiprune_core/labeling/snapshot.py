@@ -131,10 +131,11 @@ def settle(rows: np.ndarray, into: Mapping[int, int]) -> Labels:
     return Labels(ids[chosen], class_ids[chosen], ranks[chosen] > 0, seqs[chosen], ids[last[disputed]])
 
 
-def uniform_order(drawings: Sequence[Drawing], seed: int, decided_ms: Mapping[int, int]) -> tuple[np.ndarray, int]:
+def uniform_order(drawings: Sequence[Drawing], seed: int, decided: Mapping[int, int]) -> tuple[np.ndarray, int]:
     """The images (M,) of a seed's uniform drawings in order, and how many of them met no image from elsewhere.
 
-    From elsewhere: in an earlier drawing that was not uniform, or decided earlier without being in a uniform one.
+    From elsewhere: in an earlier drawing that was not uniform, or decided earlier without being in a uniform one;
+    ``decided`` has the number of the event that first decided an image. Numbers, not times: a clock can be set back.
     """
     others: set[int] = set()
     uniform: set[int] = set()
@@ -142,7 +143,7 @@ def uniform_order(drawings: Sequence[Drawing], seed: int, decided_ms: Mapping[in
     for drawing in drawings:  # oldest first; a larger drawing begins with the smaller one of its seed
         if drawing.uniform and drawing.seed == seed and len(drawing) > len(ids):
             new = drawing.ids[len(ids) :].tolist()
-            early = {image for image in new if decided_ms.get(image, drawing.saved_ms) < drawing.saved_ms} - uniform
+            early = {image for image in new if decided.get(image, drawing.seq) < drawing.seq} - uniform
             is_sure = is_sure and not early and others.isdisjoint(new)
             ids = drawing.ids
             sure = len(ids) if is_sure else sure

@@ -385,10 +385,10 @@ class LabelStore:
         with is a uniform sample at any time, and all of it is once the drawing is finished.
         """
         drawings = self.drawings.read(connection)
-        decided, first_ms = self._decided(connection), self._decided_before(connection, drawings)
+        decided, first = self._decided(connection), self._decided_before(connection, drawings)
         parts = [np.empty(0, np.uint64)]
         for seed in sorted({drawing.seed for drawing in drawings if drawing.uniform}):
-            ids, sure = uniform_order(drawings, seed, first_ms)
+            ids, sure = uniform_order(drawings, seed, first)
             waiting = np.flatnonzero(~np.isin(ids, decided))
             parts.append(ids[: max(sure, int(waiting[0]) if len(waiting) else len(ids))])
         return np.unique(np.concatenate(parts))
@@ -401,17 +401,17 @@ class LabelStore:
         return unsigned_array(connection.execute(query.distinct()).scalars().all())
 
     def _decided_before(self, connection: Connection, drawings: Sequence[Drawing]) -> dict[int, int]:
-        """When (ms) images were first decided, of those decided before the latest uniform drawing was made."""
-        last = max((drawing.saved_ms for drawing in drawings if drawing.uniform), default=0)
+        """The event that first decided an image, of those decided before the latest uniform drawing was made."""
+        last = max((drawing.seq for drawing in drawings if drawing.uniform), default=0)
         table = schema.events
-        first = sa.func.min(table.c.saved_ms)
+        first = sa.func.min(table.c.seq)
         query = (
             sa.select(table.c.image_id, first)
-            .where(table.c.project == self.project, table.c.action.in_(("label", "skip", "settle")))
+            .where(table.c.project == self.project, table.c.seq < last)
+            .where(table.c.action.in_(("label", "skip", "settle")))
             .group_by(table.c.image_id)
-            .having(first < last)
         )
-        return {unsigned(image): int(when) for image, when in connection.execute(query)}
+        return {unsigned(image): int(seq) for image, seq in connection.execute(query)}
 
     def _snapshot_of(
         self, labels: Labels, uniform: BoolArray, sheet: Sequence[LabelClass], final_ids: np.ndarray

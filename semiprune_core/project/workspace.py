@@ -21,6 +21,7 @@ import os
 import re
 import secrets
 import shutil
+import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ HOME_VARIABLE = "SEMIPRUNE_HOME"
 PROJECT = migrations.PROJECT
 FIELDS: dict[str, type | tuple[type, ...]] = {"name": str, "title": str, "created": str, "pool": (dict, type(None))}
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?")
+LONGEST_TITLE = 500
 RESERVED = {"secret", "con", "prn", "aux", "nul"}
 
 
@@ -158,6 +160,11 @@ class Workspace:
         title = " ".join(title.split())
         if not title:
             raise WorkspaceError("A project needs a name. Type one.", code="PROJECT_NAME")
+        if len(title) > LONGEST_TITLE or any(unicodedata.category(letter) in ("Cc", "Cs") for letter in title):
+            raise WorkspaceError(
+                f"'{shown(title)}' cannot be a project's name: use at most {LONGEST_TITLE} letters.",
+                code="PROJECT_NAME",
+            )
         if name is None:
             base = name = slug_of(title)
             number = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
@@ -19,7 +20,7 @@ def export(request: Request, workspace: Workspace) -> Response:
     folder = workspace.project(request.path_params["project"]).exports_folder
     name = request.path_params["name"]
     path = folder / name
-    if path.parent != folder or name.startswith(".") or not path.is_file() or path.is_symlink():
+    if path.parent != folder or name.startswith(".") or not os.path.isfile(path) or path.is_symlink():
         raise WorkspaceError("There is no such export in this project.", code="NO_EXPORT")
     return FileResponse(path, filename=name, headers={"Cache-Control": "no-store"})
 

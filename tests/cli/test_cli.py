@@ -92,7 +92,7 @@ def test_damaged_labels_are_named_and_restored(capsys, class_folder, workspace):
     assert run(capsys, "verify", "pets")[0] == 0 and open_store(project).snapshot().hash == before
 
 
-@pytest.mark.parametrize("path", ["nowhere", "."])
+@pytest.mark.parametrize("path", ["nowhere", ".", "x" * 300, "a/" * 3000])
 def test_verify_says_when_there_is_nothing_to_verify(capsys, path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(capsys, "verify", path)[0] == 1

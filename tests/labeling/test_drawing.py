@@ -168,6 +168,15 @@ def test_labels_from_before_the_drawing_count_in_their_turn(store, event, clock)
     assert len(store.uniform_labels()) == int(np.flatnonzero(~known)[0])
 
 
+def test_labels_from_before_the_drawing_are_told_by_their_order_and_not_by_the_clock(store, event, clock):
+    ids = _ids(60)
+    store.append([event("label", int(image), 0, source="import") for image in ids[:30]])
+    clock.now -= 3600  # it was set back
+    order = _draw(store, ids, count=20).ids
+    known = np.isin(order, ids[:30])
+    assert len(store.uniform_labels()) == int(np.flatnonzero(~known)[0])
+
+
 def test_a_plain_uniform_drawing_counts_whatever_the_order(store, event, clock):
     ids = _ids(50)
     order = _draw(store, ids, count=10).ids

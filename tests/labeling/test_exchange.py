@@ -314,3 +314,23 @@ def test_a_pool_without_reference_labels_says_so(store):
 def test_an_events_text_has_limits():
     with pytest.raises(InvalidDataError):
         Event(event_id="x", annotator="a" * 65, action="undo")
+
+
+def test_a_person_is_not_called_reference_and_one_who_was_is_not_overwritten(store, pool, event):
+    with pytest.raises(InvalidDataError, match="stands for the labels that came with the images"):
+        event("label", 1, 0, annotator="reference")
+    acks = store.append_json(
+        [{"event_id": "a", "action": "label", "image_id": show_id(int(pool.ids[0])), "class_id": 0, "force": True}],
+        annotator="reference",
+    )
+    assert acks[0]["status"] == "refused" and not store.events()
+    image = int(pool.ids[0])
+    store.append([event("label", image, 2, annotator="refer")])
+    for table in (schema.events, schema.current):  # as an earlier version let them
+        renamed = table.update().filter_by(project=store.project).values(annotator="reference", holder="reference")
+        store.database.write(lambda connection, renamed=renamed: connection.execute(renamed))
+    store.drawings.draw(
+        pool_hash="h", ids=pool.ids, duplicate_of=np.arange(len(pool.ids)), fraction=1.0, annotator="ana"
+    )
+    assert "ALREADY_LABELED" in [problem.code for problem in take_reference(store, pool).problems]
+    assert {held.image_id: held.class_id for held in store.held()}[image] == 2

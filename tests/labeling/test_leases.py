@@ -85,6 +85,27 @@ def test_who_waited_and_left_takes_nothing_from_the_others(store, drawn, clock):
     assert store.leases.renew("ana", mine).tolist() == mine.tolist()
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_names_that_take_everything_do_not_keep_it_from_others(store, drawn, clock, again):
+    assert len(store.leases.lease("mallory", 15)) + len(store.leases.lease("trudy", 15)) == 30
+    assert not len(store.leases.lease("ana", 20))
+    for _ in range(2):
+        clock.now += 150
+        if again:
+            store.leases.lease("mallory", 15)
+            store.leases.lease("trudy", 15)
+        mine = store.leases.lease("ana", 20)
+    assert len(mine) == 10  # a third of thirty
+
+
+def test_a_clock_that_is_set_back_makes_no_lease_longer(store, drawn, clock):
+    store.leases.lease("ana", 30, ttl_s=600)
+    clock.now -= 3600
+    assert not len(store.leases.lease("ben", 5))
+    clock.now += 601
+    assert store.leases.lease("ben", 5).tolist() == drawn[:5].tolist()
+
+
 def test_released_images_go_to_others_at_once(store, drawn):
     mine = store.leases.lease("ana", 3)
     store.leases.release("ana", mine[1:2])

@@ -1,11 +1,10 @@
 """The search on the Select page: started, watched, stopped, its values used."""
 
-import json
+import dataclasses
 
 import pytest
 
 from semiprune_core import jobs, search
-from semiprune_core.jobs import job as job_files
 from semiprune_core.learning import machine
 from semiprune_core.project.workspace import Project
 from semiprune_core.results import latest_scores
@@ -72,8 +71,7 @@ def test_a_stopped_search_shows_what_it_has_and_goes_on(project):
     book.add(Trial(method="random", pruning_ratio=0.5, seed=0), result(60))
     book.add(Trial(method="semi_aum_cutoff", pruning_ratio=0.5, seed=0, knobs={"cutoff": 0.1}), result(64))
     job.stop()
-    path = job.folder / job_files.STATUS
-    path.write_text(json.dumps({**json.loads(path.read_text()), "facts": {"trials_total": 14}}))
+    job.write_status(dataclasses.replace(job.stored_status(), facts={"trials_total": 14}))
     app = opened("select", project)
     assert "2 finished trials of 14 saved" in said(app) and "Stopped." in said(app)
     app.button(key=f"resume_{job.id}").click().run()

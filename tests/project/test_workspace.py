@@ -8,9 +8,11 @@ from threading import Barrier
 
 import pytest
 
-from semiprune_core import files
+from semiprune_core import files, jobs
 from semiprune_core.copies import has_backup, restore_project
 from semiprune_core.errors import DiskFullError, MissingStepError, WorkspaceError
+from semiprune_core.importing import ImportSettings, begin_project
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.project import migrations
 from semiprune_core.project.workspace import Workspace, slug_of
 
@@ -130,6 +132,24 @@ def test_a_project_file_that_is_missing_is_named_and_restored(workspace):
         workspace.project("photos")
     assert restore_project(workspace, "photos").title == "Photos"
     assert not has_backup(workspace, "photos")
+
+
+def test_a_full_disk_when_the_import_is_queued_leaves_no_ghost(workspace, monkeypatch):
+    def full(*_, **__):
+        raise DiskFullError("The disk is full.")
+
+    settings = ImportSettings(source=SourceSpec("demo").to_json())
+    with monkeypatch.context() as patched, pytest.raises(DiskFullError):
+        patched.setattr(jobs, "submit", full)
+        begin_project(workspace, "Photos", settings, name="photos")
+    assert workspace.names() == [] and begin_project(workspace, "Photos", settings, name="photos").name == "photos"
+
+
+@pytest.mark.parametrize("title", ["\ud800", "a\udfffb", "x\x00y", "a" * 501])
+def test_a_title_that_cannot_be_kept_is_refused(workspace, title):
+    with pytest.raises(WorkspaceError, match="cannot be a project's name"):
+        workspace.create(title)
+    assert workspace.names() == []
 
 
 def test_a_full_disk_leaves_no_ghost_that_blocks_the_name(workspace, monkeypatch):

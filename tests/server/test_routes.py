@@ -156,6 +156,12 @@ def test_a_file_of_unknown_length_is_refused_before_it_takes_the_last_space(clie
     assert list(files_folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 300 + ".csv", "%ed%a0%80.csv"])
+def test_an_export_that_cannot_be_is_not_there(client, project, name):
+    answer = client.get(f"/studio/projects/{project.name}/exports/{name}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "NO_EXPORT")
+
+
 def test_forgotten_uploads_are_cleared(client, token, workspace, monkeypatch):
     old = begin(client, token)
     monkeypatch.setattr(upload_routes, "STALE_SECONDS", -1)
