@@ -27,7 +27,7 @@ from semiprune_core.project.private import close_to_others, keep_to_owner
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import Access, studio_routes
 from semiprune_core.server.access import check_address, start_warnings
-from semiprune_core.server.listening import send_at_once
+from semiprune_core.server.listening import is_listening, send_at_once
 from semiprune_core.server.login import start_link, take_login
 from semiprune_core.server.opening import opened_in_browser
 
@@ -49,8 +49,10 @@ for warning in filter(None, (*start_warnings(address, login), close_to_others(wo
 def shown_link() -> Iterator[None]:
     """Print the link that leads in, and open it where a browser is wanted."""
     tls = bool(config.get_option("server.sslCertFile"))
-    link = start_link(address, config.get_option("server.port"), base, login, tls=tls)
-    sys.stdout.write(f"\n  SemiPrune Studio is ready. Open it with this link:\n\n    {link}\n\n")
+    port = config.get_option("server.port")
+    link = start_link(address, port, base, login, tls=tls)
+    note = "" if is_listening(port) else "    (with the address and the port of the server that you have started)\n"
+    sys.stdout.write(f"\n  SemiPrune Studio is ready. Open it with this link:\n\n    {link}\n{note}\n")
     sys.stdout.flush()
     with contextlib.nullcontext() if config.get_option("server.headless") else opened_in_browser(workspace, link):
         yield

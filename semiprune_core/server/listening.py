@@ -17,6 +17,11 @@ def send_at_once() -> None:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
+def is_listening(port: int) -> bool:
+    """Whether this process waits at ``port``. A server other than Streamlit's has its own, and opens it later."""
+    return any(listener.getsockname()[1] == port for listener in _listening())
+
+
 def _listening() -> Iterator[socket.socket]:
     for number in os.listdir("/dev/fd") if os.path.isdir("/dev/fd") else ():
         try:

@@ -43,7 +43,7 @@ LEAST_DIFFERENT = 4
 COOKIE_SECONDS = 30 * 24 * 3600
 LONGEST_FORM = 4096
 NEEDED = "A password is needed."
-TOKEN_NEEDED = "Open the link that was printed when the app was started."  # noqa: S105 - a sentence
+TOKEN_NEEDED = "Open the link that was printed when the app was last started."  # noqa: S105 - a sentence
 BASIC = {"WWW-Authenticate": 'Basic realm="SemiPrune Studio", charset="UTF-8"'}
 BEARER = {"WWW-Authenticate": 'Bearer realm="SemiPrune Studio"', "Cache-Control": "no-store"}
 
@@ -268,7 +268,9 @@ def _without_token(connection: HTTPConnection) -> Response:
 
 
 def _ask(connection: HTTPConnection, trouble: str, status: int) -> Response:
-    """A page for people, JSON for everything else."""
+    """A page for people, JSON for our own scripts, a sentence for Streamlit's, which shows it as it is."""
     if "text/html" in connection.headers.get("accept", ""):
         return HTMLResponse(login_page(trouble), status, BEARER)
-    return JSONResponse({"code": "LOGIN_NEEDED", "error": trouble or TOKEN_NEEDED}, status, BEARER)
+    if "/studio/" in connection.scope["path"]:
+        return JSONResponse({"code": "LOGIN_NEEDED", "error": trouble or TOKEN_NEEDED}, status, BEARER)
+    return PlainTextResponse(trouble or TOKEN_NEEDED, status, BEARER)

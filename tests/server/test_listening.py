@@ -2,7 +2,7 @@
 
 import socket
 
-from semiprune_core.server.listening import send_at_once
+from semiprune_core.server.listening import is_listening, send_at_once
 
 
 def test_connections_of_a_listening_socket_send_at_once():
@@ -14,4 +14,6 @@ def test_connections_of_a_listening_socket_send_at_once():
             accepted, _ = listener.accept()
             with accepted:
                 assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            port = listener.getsockname()[1]
+            assert is_listening(port) and not is_listening(caller.getsockname()[1])
             assert not caller.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY), "only ours"

@@ -72,6 +72,7 @@ def test_without_the_token_nothing_is_reached(login):
             answer = stranger.get(path, headers=headers)
             assert answer.status_code == 401 and "hello" not in answer.text and "set-cookie" not in answer.headers
     assert stranger.post("/studio/projects/x/labels", json={}).json()["code"] == "LOGIN_NEEDED"
+    assert stranger.get("/_stcore/host-config").text == "Open the link that was printed when the app was last started."
     assert not opens_socket(stranger)
     assert login.token not in stranger.get("/", headers=PAGE).text
 
