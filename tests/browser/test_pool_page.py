@@ -138,6 +138,14 @@ def test_a_step_that_waits_says_for_what_and_links_there(page, server):
     expect(page.get_by_role("heading", name="Label")).to_be_visible()
 
 
+CALL = """(where) => new Promise((say) => {
+  document.addEventListener("securitypolicyviolation", () => say("refused"), { once: true });
+  const failed = () => setTimeout(say, 2000);  // long after a refusal
+  if (where.startsWith("ws")) new WebSocket(where).onerror = failed;
+  else fetch(where).catch(failed);
+})"""
+
+
 def test_a_hostile_project_name_is_shown_literally(page, server):
     name = "<img src=x onerror=window.hit=1> [a](javascript:window.hit=1) $x$ :red[y]"
     folder = server.pictures / "hostile"
@@ -157,3 +165,4 @@ def test_a_hostile_project_name_is_shown_literally(page, server):
     expect(page.get_by_text("and more").first).to_be_visible()
     assert page.evaluate("window.hit") is None
     assert page.locator("a[href^='javascript'], a[href*='evil.example'], a[href^='mailto']").count() == 0
+    assert page.evaluate(CALL, "ws://localhost:1") == page.evaluate(CALL, "http://localhost:1") == "refused"

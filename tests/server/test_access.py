@@ -109,6 +109,7 @@ def test_every_answer_carries_the_security_headers():
     headers = client().get("/").headers
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert "object-src 'none'" in headers["Content-Security-Policy"]
+    assert "connect-src 'self' ws://localhost:8501 wss://localhost:8501;" in headers["Content-Security-Policy"]
     assert headers["X-Frame-Options"] == "SAMEORIGIN"
 
 
