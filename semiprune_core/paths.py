@@ -26,6 +26,7 @@ PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\\:\0]+(?:/(?!\.\.?(?:/|\Z))[^/\\:\0]+)
 """Relative paths that have one spelling already, unless letters beyond ASCII come into it."""
 ROOTS_VARIABLE = "SEMIPRUNE_ROOTS"
 SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/usr", "/var")
+FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 LONGEST_NAME, LONGEST_PATH = 255, 4095
 MOUNTED = ("/run/media",)
 """Where disks of a person's own appear below a folder of the system's."""
@@ -101,6 +102,27 @@ def real_path(text: str, *, base: Path | None = None) -> Path:
     """Where a path leads, links followed; addresses of other machines are refused."""
     PathGuard.check_text(text)
     return Path(os.path.realpath(os.path.expanduser(text) if base is None else os.path.join(base, text)))
+
+
+def open_beneath(root: str, path: str) -> int:
+    """A descriptor to read the file ``path``, which lies under ``root``; links are followed as long as they stay there.
+
+    Where it really lies is looked up first, then every folder on the way is opened from the one before it and none may
+    be a link: one that is put in a folder's place between the two leads nowhere.
+    """
+    real = os.path.realpath(path)
+    if not is_inside(Path(real), Path(root)):
+        raise UnsafePathError(f"{shown(path)} leads outside its folder {shown(root)}. Copy the file into it.")
+    *folders, name = Path(real).relative_to(root).parts or (".",)
+    folder = os.open(root, FOLDER_FLAGS)
+    try:
+        for part in folders:
+            inner = os.open(part, FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def has_hidden_part(path: PurePath) -> bool:

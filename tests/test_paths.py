@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from semiprune_core.errors import UnsafePathError
-from semiprune_core.paths import PathGuard, check_can_be_allowed, is_inside, normal_relative, shown
+from semiprune_core.paths import PathGuard, check_can_be_allowed, is_inside, normal_relative, open_beneath, shown
 from semiprune_core.project.workspace import Workspace
 
 CLIMBS = [
@@ -292,3 +292,49 @@ def test_what_no_disk_can_hold_is_refused_in_words(tmp_path, text, code):
 def test_names_in_another_encoding_are_paths_all_the_same(tmp_path):
     name = os.fsdecode(b"caf\xe9.png")
     assert PathGuard((tmp_path.resolve(),)).resolve(name, base=tmp_path).name == name
+
+
+@pytest.fixture
+def beneath(tmp_path):
+    """A root with a file in a folder, and another of the same name elsewhere."""
+    for folder in ("root/a/b", "elsewhere/b"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "x.png").write_text(folder)
+    return tmp_path.resolve()
+
+
+def read_beneath(root, path):
+    with open(open_beneath(str(root), str(path))) as file:
+        return file.read()
+
+
+def test_links_that_stay_beneath_are_followed_and_others_refused(beneath):
+    root = beneath / "root"
+    (root / "inner").symlink_to(root / "a")
+    (root / "outer").symlink_to(beneath / "elsewhere")
+    assert read_beneath(root, root / "a/b/x.png") == read_beneath(root, root / "inner/b/x.png") == "root/a/b"
+    with pytest.raises(UnsafePathError, match="leads outside"):
+        open_beneath(str(root), str(root / "outer/b/x.png"))
+
+
+@pytest.mark.parametrize("swapped", ["a", "a/b", "a/b/x.png"])
+def test_a_folder_that_is_swapped_for_a_link_after_the_look_is_not_followed(beneath, monkeypatch, swapped):
+    root, look = beneath / "root", os.path.realpath
+
+    def look_and_swap(path):
+        real = look(path)
+        (root / swapped).rename(beneath / "aside")
+        (root / swapped).symlink_to(beneath / "elsewhere" / Path(swapped).relative_to("a"))
+        return real
+
+    monkeypatch.setattr(os.path, "realpath", look_and_swap)
+    with pytest.raises(OSError):
+        open_beneath(str(root), str(root / "a/b/x.png"))
+
+
+def test_nothing_stays_open_when_a_file_is_missing(beneath):
+    n_open = len(os.listdir("/proc/self/fd"))
+    for name in ("a/b/y.png", "a/c/x.png", "z"):
+        with pytest.raises(FileNotFoundError):
+            open_beneath(str(beneath / "root"), str(beneath / "root" / name))
+    assert len(os.listdir("/proc/self/fd")) == n_open

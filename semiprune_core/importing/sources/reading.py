@@ -10,16 +10,15 @@ import errno
 import os
 import stat
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from semiprune_core.errors import SourceError, UnsafePathError
+from semiprune_core.errors import SourceError
 from semiprune_core.importing import corruptions, images
 from semiprune_core.importing.sources import ziplist
 from semiprune_core.importing.sources.base import ArchiveMember, ArrayRow, BlobPart, Entry, FileAt
-from semiprune_core.paths import is_inside, shown
+from semiprune_core.paths import open_beneath, shown
 
 MAX_FILE_BYTES = 200 * 10**6
 
@@ -53,11 +52,8 @@ def read_bytes(entry: Entry) -> bytes:
 
 
 def _file(at: FileAt, name: str) -> bytes:
-    real = os.path.realpath(at.path)
-    if not is_inside(Path(real), Path(at.root)):
-        raise UnsafePathError(f"{shown(name)} leads outside its folder {at.root}. Copy the file into it.")
     try:
-        handle = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = open_beneath(at.root, at.path)
     except OSError as error:
         raise _unreadable(name, error) from error
     with open(handle, "rb") as file:
