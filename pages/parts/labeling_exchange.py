@@ -84,7 +84,7 @@ def _show_result() -> None:
         words.append(f"New classes: {', '.join(result.new_classes[:10])}.")
     st.success(literal(" ".join([*words, *result.warnings]), 1000), icon=":material/check_circle:")
     if result.problems:
-        st.warning(f"Not imported: {count(len(result.problems), 'row')}.", icon=":material/warning:")
+        st.warning(f"Not imported: {count(result.problems.n_rows, 'row')}.", icon=":material/warning:")
         rows = [
             {"Row": problem.row, "Value": problem.value, "Reason": problem.message, "Code": problem.code}
             for problem in result.problems[:5000]

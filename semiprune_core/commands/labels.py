@@ -172,8 +172,8 @@ def _import_outcome(result: ImportResult) -> Outcome:
         f"  row {problem.row}: {shown(problem.value, 60)}: {problem.message}"
         for problem in result.problems[:SHOWN_PROBLEMS]
     ]
-    if len(result.problems) > SHOWN_PROBLEMS:
-        lines.append(f"  and {len(result.problems) - SHOWN_PROBLEMS:,} more; --json lists them all.")
+    if result.problems.n_rows > SHOWN_PROBLEMS:
+        lines.append(f"  and {result.problems.n_rows - SHOWN_PROBLEMS:,} more; --json lists them.")
     failed = bool(result.problems) and not result.n_saved and not result.n_unchanged
     return Outcome(value, "\n".join(lines), failed=failed)
 

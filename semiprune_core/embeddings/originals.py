@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -20,7 +19,7 @@ from semiprune_core.errors import SemiPruneError, SourceError
 from semiprune_core.importing import images
 from semiprune_core.importing.sources.base import BlobPart, Entry, FileAt
 from semiprune_core.importing.sources.reading import read_bytes
-from semiprune_core.importing.workers import Chunk, DecodePool
+from semiprune_core.importing.workers import Chunk, DecodePool, Place
 from semiprune_core.paths import shown
 from semiprune_core.progress import Stopped
 from semiprune_core.project.pool import Pool, Segment
@@ -79,16 +78,14 @@ def _of_segment(segment: Segment, first: int, skipped: int) -> Iterator[Original
                 row += 1
 
 
-def see_chunk(entries: Sequence[Original], *, side: int, fit: str, at: Any = None) -> Seen:
+def see_chunk(entries: Sequence[Original], *, side: int, fit: str, at: Place) -> Seen:
     """What a worker does: read, check against the import, decode, resize."""
     chunk = Seen(n_entries=len(entries))
     pixels = []
     for number, entry in enumerate(entries):
-        if at is not None:
-            at[1] = number
-            at[0] += 1
+        at.begin(number)
         try:
-            pixels.append(see(entry, side=side, fit=fit))
+            pixels.append(see(entry, side=side, fit=fit, before_large=at.take_turn))
         except SemiPruneError as error:
             chunk.problems.append(Problem(entry.path, error.code, str(error)))
         else:
@@ -97,12 +94,12 @@ def see_chunk(entries: Sequence[Original], *, side: int, fit: str, at: Any = Non
     return chunk
 
 
-def see(entry: Original, *, side: int, fit: str) -> np.ndarray:
+def see(entry: Original, *, side: int, fit: str, before_large: Callable[[], None] = lambda: None) -> np.ndarray:
     """(side, side, 3) uint8 of one original; a file that was changed since the import is refused."""
     data = read_bytes(entry)
     if isinstance(entry.locator, FileAt) and hashlib.sha256(data).digest() != entry.sha256:
         raise SourceError(f"{shown(entry.path)} was changed since the import. Restore it.", code="FILE_CHANGED")
-    decoded = images.decode(data, name=entry.path, least_side=SPARE * side)
+    decoded = images.decode(data, name=entry.path, least_side=SPARE * side, before_large=before_large)
     return images.fit(decoded.image, side, 3, fit, reducing_gap=None)
 
 

@@ -24,7 +24,7 @@ import struct
 import threading
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -38,6 +38,9 @@ from semiprune_core.paths import shown
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "DIB", "GIF", "TIFF", "PPM")
 MAX_PIXELS = 50_000_000
+LARGE_PIXELS = 25_000_000
+"""Pictures above this size are decoded one at a time, so that a few small files cannot fill the memory together."""
+PART_PIXELS = 1 << 20
 MIN_SIDE = 4
 CRISP_SIDE = 64
 """Thumbnails of images up to this long side are lossless, so that small pictures stay crisp."""
@@ -126,11 +129,14 @@ class Decoded:
         return pixels
 
 
-def decode(data: bytes, *, name: str, least_side: int | None = None) -> Decoded:
+def decode(
+    data: bytes, *, name: str, least_side: int | None = None, before_large: Callable[[], None] = lambda: None
+) -> Decoded:
     """Decode one image file; ``name`` is for messages. Every way to fail is a :class:`SourceError` with a code.
 
     With ``least_side`` a JPEG may come at a half, a quarter or an eighth of its size, its sides no shorter than that:
-    many times as fast for large photographs that will be made small anyway.
+    many times as fast for large photographs that will be made small anyway. ``before_large`` is called before memory is
+    taken for a picture of more than :data:`LARGE_PIXELS`.
     """
     with _quiet(), _named(data, name):
         image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
@@ -143,6 +149,8 @@ def decode(data: bytes, *, name: str, least_side: int | None = None) -> Decoded:
             changes.append("16 to 8 bits")
         if least_side is not None and kind == "JPEG":
             image.draft(None, (least_side, least_side))
+        if image.width * image.height > LARGE_PIXELS:
+            before_large()
         turned_by_pillow = kind == "TIFF" and image.getexif().get(ORIENTATION, 1) in TURNS
         image.load()
         if image.mode != "RGB" or "transparency" in image.info:
@@ -297,17 +305,17 @@ def _to_grey_or_rgb(image: Image.Image, name: str) -> tuple[Image.Image, list[st
     """The picture in mode L or RGB, and what was done to it."""
     mode, changes, info = image.mode, [], image.info
     if mode.startswith("I;16"):
-        values = np.asarray(image.convert("I") if mode != "I;16" else image)
-        image, changes = Image.fromarray((values >> 8).clip(0, 255).astype(np.uint8)), ["16 to 8 bits"]
+        image, changes = _grey(image, lambda part: (_numbers(part) >> 8).clip(0, 255)), ["16 to 8 bits"]
     elif mode in ("I", "F"):
-        image = Image.fromarray(_stretched(np.asarray(image)))
+        image = _stretched(image)
         changes = [f"{'32-bit' if mode == 'I' else 'float'} stretched to 8 bits"]
     elif mode == "1":
         image, changes = image.convert("L"), ["1-bit to grey"]
     elif "transparency" in info or mode in ("LA", "La", "PA", "RGBA", "RGBa"):
         if mode in ("P", "PA"):
             changes.append("palette to RGB")
-        image = image.convert("LA" if mode in ("L", "LA", "La") else "RGBA")
+        with_alpha = "LA" if mode in ("L", "LA", "La") else "RGBA"
+        image = image if mode == with_alpha else image.convert(with_alpha)
         image, was_clear = _on_white(image)
         changes += ["alpha on white"] if was_clear else []
     elif mode == "P":
@@ -325,24 +333,49 @@ def _to_grey_or_rgb(image: Image.Image, name: str) -> tuple[Image.Image, list[st
 
 def _on_white(image: Image.Image) -> tuple[Image.Image, bool]:
     """An LA or RGBA picture on white paper, and whether any of the paper shows."""
-    alpha = image.getchannel("A")
-    colour = image.convert(image.mode[:-1])
-    if alpha.getextrema() == (255, 255):
-        return colour, False
-    paper = Image.new(colour.mode, colour.size, "white")
-    return Image.composite(colour, paper, alpha), True
+    if image.getextrema()[-1] == (255, 255):
+        return image.convert(image.mode[:-1]), False
+    paper = Image.new(image.mode[:-1], image.size, "white")
+    for top, part in _parts(image):
+        paper.paste(part.convert(paper.mode), (0, top), part.getchannel("A"))
+    return paper, True
 
 
-def _stretched(values: np.ndarray) -> np.ndarray:
-    """(H, W) numbers to uint8, smallest finite one to 0, largest to 255; constant pictures and NaN to 0."""
-    values = values.astype(np.float64)
-    finite = np.isfinite(values)
-    low, high = (values[finite].min(), values[finite].max()) if finite.any() else (0.0, 0.0)
-    if high <= low:
-        return np.zeros(values.shape, dtype=np.uint8)
-    values = np.nan_to_num(values, nan=low, posinf=high, neginf=low)
-    # Halved first: the difference of two floats near the largest one would overflow.
-    return np.rint((values / 2 - low / 2) / (high / 2 - low / 2) * 255).astype(np.uint8)
+def _parts(image: Image.Image) -> Iterator[tuple[int, Image.Image]]:
+    """The picture in strips of about a million pixels with their upper edges: what is made of one stays small."""
+    width, height = image.size
+    step = max(1, PART_PIXELS // width)
+    for top in range(0, height, step):
+        yield top, image.crop((0, top, width, min(top + step, height)))
+
+
+def _grey(image: Image.Image, numbers: Callable[[Image.Image], np.ndarray]) -> Image.Image:
+    """A grey picture of what ``numbers`` makes of each strip."""
+    grey = np.empty((image.height, image.width), dtype=np.uint8)
+    for top, part in _parts(image):
+        grey[top : top + part.height] = numbers(part)
+    return Image.fromarray(grey)
+
+
+def _numbers(part: Image.Image) -> np.ndarray:
+    return np.asarray(part if part.mode in ("I;16", "I", "F") else part.convert("I"))
+
+
+def _stretched(image: Image.Image) -> Image.Image:
+    """Numbers to grey, smallest finite one to 0, largest to 255; constant pictures and NaN to 0."""
+    low, high = np.inf, -np.inf
+    for _, part in _parts(image):
+        values = _numbers(part).astype(np.float64)
+        finite = values[np.isfinite(values)]
+        if len(finite):
+            low, high = min(low, finite.min()), max(high, finite.max())
+
+    def stretch(part: Image.Image) -> np.ndarray:
+        values = np.nan_to_num(_numbers(part).astype(np.float64), nan=low, posinf=high, neginf=low)
+        # Halved first: the difference of two floats near the largest one would overflow.
+        return np.rint((values / 2 - low / 2) / (high / 2 - low / 2) * 255)
+
+    return _grey(image, stretch if high > low else lambda part: np.zeros((part.height, part.width)))
 
 
 def content_hash(pixels: np.ndarray) -> bytes:

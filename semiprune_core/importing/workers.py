@@ -7,12 +7,13 @@ image takes too long or kills the worker, the image becomes a problem with its r
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import multiprocessing
 import os
-import resource
 import secrets
 import signal
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +28,7 @@ import psutil
 
 from semiprune_core.errors import JobError, SemiPruneError
 from semiprune_core.importing import images
+from semiprune_core.importing.limited import limit_growth
 from semiprune_core.importing.sources.base import Entry, FileAt
 from semiprune_core.importing.sources.reading import read_entry
 from semiprune_core.paths import shown
@@ -37,7 +39,7 @@ from semiprune_core.records import Problem
 START_METHOD = "spawn"  # never a fork of the app with its threads
 CPU_SECONDS_PER_IMAGE = 5.0
 WALL_SECONDS_PER_IMAGE = 60.0
-WORKER_MEMORY = 4 << 30
+WORKER_GROWTH = 1 << 30  # bytes beyond what a worker begins with
 THUMBNAIL_SIDE = 192
 CHUNK = 64
 BETWEEN = -1  # the place of a worker that is at no image
@@ -80,27 +82,62 @@ class Chunk:
     n_entries: int = 0
 
 
+class Place:
+    """Where a worker is, for its parent: how many images it began, and which of the chunk it is at.
+
+    A picture that takes much memory waits for its turn; ``turn`` is a file that all workers of a pool lock for that. It
+    is let go with the next image, and by the system if the worker dies.
+    """
+
+    def __init__(self, shared: Any = None, turn: int | None = None) -> None:
+        self._shared, self._turn, self._has_turn = shared, turn, False
+
+    def begin(self, number: int) -> None:
+        """At the image ``number`` of the chunk from now on."""
+        self.leave()
+        if self._shared is not None:
+            self._shared[1] = number
+            self._shared[0] += 1
+
+    def take_turn(self) -> None:
+        """Wait until no other worker has a large picture in memory; that is not counted as this image's time."""
+        if self._turn is None or self._shared is None:
+            return
+        number = self._shared[1]
+        self._shared[1] = BETWEEN
+        fcntl.flock(self._turn, fcntl.LOCK_EX)
+        self._has_turn = True
+        self._shared[1] = number
+        self._shared[0] += 1
+
+    def leave(self) -> None:
+        """At no image: a parent that is slow to take the answer is not the fault of one."""
+        if self._has_turn and self._turn is not None:
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
+            self._has_turn = False
+        if self._shared is not None:
+            self._shared[1] = BETWEEN
+
+
 class Task(Protocol):
     """What workers do with some entries; it keeps ``at`` true and lists as problems what cannot be decoded."""
 
-    def __call__(self, entries: Sequence[Entry], *, at: Any = None) -> Chunk: ...
+    def __call__(self, entries: Sequence[Entry], *, at: Place) -> Chunk: ...
 
 
 def decode_chunk(
-    entries: Sequence[Entry], settings: PoolSettings, *, spool_folder: str | None = None, at: Any = None
+    entries: Sequence[Entry], settings: PoolSettings, *, at: Place, spool_folder: str | None = None
 ) -> Chunk:
-    """Decode entries one by one; ``at`` (shared: images begun, place in the chunk) always names the one in work."""
+    """Decode entries one by one; ``at`` always names the one in work."""
     chunk = Chunk(n_entries=len(entries))
     cached = []
     if spool_folder is not None:
         chunk.spool = os.path.join(spool_folder, secrets.token_hex(8))
     with open(chunk.spool or os.devnull, "wb") as spool:
         for number, entry in enumerate(entries):
-            if at is not None:
-                at[1] = number
-                at[0] += 1
+            at.begin(number)
             try:
-                decoded, data = read_entry(entry)
+                decoded, data = read_entry(entry, before_large=at.take_turn)
             except SemiPruneError as error:
                 chunk.problems.append(Problem(entry.path, error.code, str(error)))
                 continue
@@ -122,17 +159,15 @@ class Measured(Chunk):
     n_grey: int = 0
 
 
-def measure_chunk(entries: Sequence[Entry], *, at: Any = None) -> Measured:
+def measure_chunk(entries: Sequence[Entry], *, at: Place) -> Measured:
     """Look at entries one by one; what cannot be decoded is left to the import to list."""
     chunk = Measured(n_entries=len(entries))
     for number, entry in enumerate(entries):
-        if at is not None:
-            at[1] = number
-            at[0] += 1
+        at.begin(number)
         with contextlib.suppress(SemiPruneError):
-            pixels = read_entry(entry)[0].pixels
-            chunk.sides.append(min(pixels.shape[:2]))
-            chunk.n_grey += pixels.ndim == 2
+            image = read_entry(entry, before_large=at.take_turn)[0].image
+            chunk.sides.append(min(image.size))
+            chunk.n_grey += image.mode == "L"
     return chunk
 
 
@@ -155,25 +190,25 @@ def _row(entry: Entry, decoded: images.Decoded, data: bytes) -> Row:
     )
 
 
-def _work(connection: Connection, at: Any) -> None:
+def _work(connection: Connection, shared: Any, turn: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (WORKER_MEMORY, WORKER_MEMORY))
-    with contextlib.suppress(EOFError, BrokenPipeError):
+    limit_growth(WORKER_GROWTH)
+    with contextlib.suppress(EOFError, BrokenPipeError), open(turn, "rb") as file:
+        at = Place(shared, file.fileno())
         while (work := connection.recv()) is not None:
             task, entries = work
             chunk = task(entries, at=at)
-            at[1] = BETWEEN  # a parent that is slow to take the answer is not the fault of an image
+            at.leave()
             connection.send(chunk)
 
 
 class Worker:
     """One process, the chunks it has been given, and the clock of the image it is at."""
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: Any, turn: str) -> None:
         self.at = context.RawArray("q", 2)
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, self.at), daemon=True)
+        self.process = context.Process(target=_work, args=(theirs, self.at, turn), daemon=True)
         self.process.start()
         theirs.close()
         self.given: deque[tuple[int, list[Entry]]] = deque()
@@ -216,6 +251,7 @@ class DecodePool:
         self._context = multiprocessing.get_context(START_METHOD)
         self._partial: dict[int, Chunk] = {}
         self._stillborn = 0
+        self._turn = tempfile.NamedTemporaryFile(prefix="semiprune-turn-")  # noqa: SIM115 - closed on exit
         self._workers = [self._start() for _ in range(n_workers)]
 
     def __enter__(self) -> DecodePool:
@@ -224,9 +260,10 @@ class DecodePool:
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.end()
+        self._turn.close()
 
     def _start(self) -> Worker:
-        return Worker(self._context)
+        return Worker(self._context, self._turn.name)
 
     def run(
         self,
@@ -286,7 +323,8 @@ class DecodePool:
     def _replace(self, worker: Worker, task: Task, code: str, reason: str) -> None:
         """End a worker, list the image it was at, and let a fresh one do the rest of its chunks."""
         worker.end()
-        begun = worker.at[0] > 0
+        position = int(worker.at[1])
+        begun = worker.at[0] > 0 and position != BETWEEN
         self._stillborn = 0 if begun else self._stillborn + 1
         if self._stillborn > STILLBORN:
             raise JobError(
@@ -296,7 +334,6 @@ class DecodePool:
             )
         fresh = self._start()
         self._workers[self._workers.index(worker)] = fresh
-        position = int(worker.at[1])
         for turn, (number, entries) in enumerate(worker.given):
             if turn == 0 and entries and begun:
                 culprit = entries.pop(min(position, len(entries) - 1))

@@ -8,6 +8,7 @@ names any of its events takes it back whole.
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,14 @@ from semiprune_core.labeling.classes import NewClass, class_name, resolve_merges
 from semiprune_core.labeling.drawing import together
 from semiprune_core.labeling.events import BY_HAND, FIRST_ROUND, REFERENCE, REVIEW_ROUND, Event, Held, check_annotator
 from semiprune_core.labeling.export_labels import LabeledPool
-from semiprune_core.labeling.label_files import Row, RowProblem, read_csv_rows, read_label_studio_rows
+from semiprune_core.labeling.label_files import (
+    MOST_ROWS,
+    Problems,
+    Row,
+    RowProblem,
+    read_csv_rows,
+    read_label_studio_rows,
+)
 from semiprune_core.paths import shown
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.project.pool import read_id, show_id
@@ -44,7 +52,7 @@ class ImportResult:
     n_rows: int = 0
     n_saved: int = 0
     n_unchanged: int = 0
-    problems: list[RowProblem] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
     new_classes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     last_event_id: str | None = None
@@ -140,7 +148,9 @@ def _take_over(
     source: str = "import",
 ) -> ImportResult:
     check_annotator(annotator)
-    taken = list(rows)
+    taken = list(itertools.islice(rows, MOST_ROWS + 1))
+    if len(taken) > MOST_ROWS:
+        raise InvalidDataError(f"The file holds more than {MOST_ROWS:,} labels. Split it.", code="FILE_TOO_LARGE")
     result.n_rows = len(taken)
     if create_missing_classes:
         _make_classes(store, taken, result, annotator)

@@ -8,15 +8,20 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import unquote
 
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.importing import limited
 from semiprune_core.paths import shown
 
 LOCAL_FILES = "/data/local-files/?d="
+MOST_ROWS = 1_000_000
+MOST_LISTED = 100_000
+"""Problems that are listed with their row; more of them are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,22 @@ class RowProblem:
     value: str
     code: str
     message: str
+
+
+class Problems(list[RowProblem]):
+    """The rows that were not taken over; those beyond the first :data:`MOST_LISTED` are only counted."""
+
+    n_unlisted = 0
+
+    def append(self, problem: RowProblem) -> None:
+        if len(self) < MOST_LISTED:
+            super().append(problem)
+        else:
+            self.n_unlisted += 1
+
+    @property
+    def n_rows(self) -> int:
+        return len(self) + self.n_unlisted
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +132,30 @@ def read_csv_rows(data: bytes, annotator: str) -> Iterator[Row]:
         raise InvalidDataError(f"The CSV cannot be read near line {rows.line_num}: {error}.", code=code) from error
 
 
-def read_label_studio_rows(data: bytes, annotator: str, problems: list[RowProblem]) -> Iterator[Row]:
-    """Rows of a Label Studio export, JSON or JSON_MIN; tasks without an answer are passed over."""
+def read_label_studio_rows(data: bytes, annotator: str, problems: Problems) -> Iterator[Row]:
+    """Rows of a Label Studio export, JSON or JSON_MIN; tasks without an answer are passed over.
+
+    The JSON is unpacked in a process that may not grow.
+    """
+    for item in limited.stream(read_given_tasks, name="The label file", data=data):
+        if "problem" in item:
+            problems.append(RowProblem(**item["problem"]))
+        elif "n_unlisted" in item:
+            problems.n_unlisted += item["n_unlisted"]
+        else:
+            yield Row(**{**item, "annotator": item["annotator"] or annotator})
+
+
+def read_given_tasks() -> Iterator[dict[str, Any]]:
+    """The rows and problems of the export on standard input. Only for a limited process."""
+    problems = Problems()
+    for row in _label_studio_rows(sys.stdin.buffer.read(), "", problems):
+        yield asdict(row)
+    yield from ({"problem": asdict(problem)} for problem in problems)
+    yield {"n_unlisted": problems.n_unlisted}
+
+
+def _label_studio_rows(data: bytes, annotator: str, problems: Problems) -> Iterator[Row]:
     try:
         tasks = json.loads(decode_text(data))
     except (json.JSONDecodeError, RecursionError) as error:
@@ -180,7 +223,7 @@ def _answer(
     chosen: Any,
     annotator: str,
     annotation: Mapping[str, Any],
-    problems: list[RowProblem],
+    problems: Problems,
     suggested: str | None = None,
 ) -> Iterator[Row]:
     if isinstance(chosen, Mapping):

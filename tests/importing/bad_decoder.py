@@ -10,20 +10,20 @@ _read = workers.read_entry
 
 
 def hang(*args):
-    def read(entry):
+    def read(entry, **options):
         while entry.path == CULPRIT:  # busy, as an endless loop in a decoder would be
             pass
-        return _read(entry)
+        return _read(entry, **options)
 
     workers.read_entry = read
     _work(*args)
 
 
 def die(*args):
-    def read(entry):
+    def read(entry, **options):
         if entry.path == CULPRIT:
             os.abort()
-        return _read(entry)
+        return _read(entry, **options)
 
     workers.read_entry = read
     _work(*args)

@@ -14,7 +14,7 @@ import itertools
 import os
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from semiprune_core.errors import SourceError, UnsafePathError
+from semiprune_core.importing import limited
 from semiprune_core.importing.sources.archive import guarded_file, name_hash, repeated
 from semiprune_core.importing.sources.base import POOL_SPLIT, SOURCES, Entry, FileAt, Form, Origin
 from semiprune_core.importing.sources.folder import guarded_folder
@@ -36,24 +37,32 @@ LABEL_NAMES = ("label", "class", "class_name", "category", "target", "y")
 SPLIT_NAMES = ("split", "subset", "partition", "set")
 MAX_LINE = 1 << 20
 MAX_CELL = csv.field_size_limit()
-BATCH = 8192
+BATCH = 256
 PREVIEWED = 20
+MOST_LISTED = 100_000
+"""Rows that are listed with their problem; more of them are counted."""
 SUFFIXES = (".csv", ".tsv", ".parquet")
 Row = tuple[int, list[str]]
 
 
 @dataclass(frozen=True)
 class Table:
-    """An opened manifest: its columns, and how to read its rows (no encoding and separator: Parquet)."""
+    """An opened manifest: its columns, its first rows, and how to read them all (no encoding: Parquet)."""
 
     path: Path
     columns: tuple[str, ...]
     encoding: str | None = None
     separator: str | None = None
+    first: tuple[Row, ...] = ()
 
     def rows(self) -> Iterator[Row]:
         """(line or row number, cells), without the header and without empty lines."""
-        return _parquet_rows(self.path) if self.encoding is None else self._csv_rows()
+        return self._parquet_rows() if self.encoding is None else self._csv_rows()
+
+    def _parquet_rows(self) -> Iterator[Row]:
+        rows = limited.stream(read_parquet, os.fspath(self.path), name=self.path.name)
+        next(rows, None)
+        yield from enumerate(rows, start=1)
 
     def _csv_rows(self) -> Iterator[Row]:
         assert self.encoding is not None and self.separator is not None
@@ -81,9 +90,8 @@ def open_table(path: Path) -> Table:
 
 def _names_images(table: Table) -> bool:
     """Whether in one column at least half of the first cells are paths of images. A table without rows may pass."""
-    rows = [cells for _, cells in itertools.islice(table.rows(), PREVIEWED)]
-    columns = itertools.zip_longest(*rows, fillvalue="")
-    return not rows or any(_are_images([cell.strip() for cell in cells if cell]) for cells in columns)
+    columns = itertools.zip_longest(*(cells for _, cells in table.first), fillvalue="")
+    return not table.first or any(_are_images([cell.strip() for cell in cells if cell]) for cells in columns)
 
 
 def _are_images(cells: list[str]) -> bool:
@@ -94,9 +102,9 @@ def _open_table(path: Path) -> Table:
     with open(path, "rb") as file:
         start = file.read(4)
     if start == b"PAR1":
-        with _named_parquet(path):
-            columns = tuple(pq.read_schema(path).names)
-        return Table(path, columns)
+        with contextlib.closing(limited.stream(read_parquet, os.fspath(path), name=path.name)) as rows:
+            columns = tuple(next(rows))
+            return Table(path, columns, first=tuple(enumerate(itertools.islice(rows, PREVIEWED), start=1)))
     encoding = _encoding(path)
     with open(path, encoding=encoding, newline="") as file:
         separator = _separator(_header_line(path, file))
@@ -104,7 +112,8 @@ def _open_table(path: Path) -> Table:
         _, header = next(_csv_cells(path, file, separator), (0, []))
     if not any(header):
         raise SourceError(f"{shown(path.name)} is empty. It needs a header and one row per image.", code="CSV_EMPTY")
-    return Table(path, tuple(name.strip() for name in header), encoding, separator)
+    table = Table(path, tuple(name.strip() for name in header), encoding, separator)
+    return replace(table, first=tuple(itertools.islice(table.rows(), PREVIEWED)))
 
 
 def _encoding(path: Path) -> str:
@@ -184,10 +193,10 @@ def _lines(path: Path, file: TextIO) -> Iterator[str]:
         yield line
 
 
-def _cell_too_large(path: Path, line: int) -> SourceError:
+def _cell_too_large(path: Path, number: int, unit: str = "Line") -> SourceError:
+    remedy = "Look for a quotation mark that is never closed." if unit == "Line" else "Leave that column out."
     return SourceError(
-        f"Line {line} of {shown(path.name)} holds a cell of more than {MAX_CELL:,} characters. "
-        "Look for a quotation mark that is never closed.",
+        f"{unit} {number} of {shown(path.name)} holds a cell of more than {MAX_CELL:,} characters. {remedy}",
         code="CSV_CELL_TOO_LARGE",
     )
 
@@ -212,6 +221,8 @@ def _csv_cells(path: Path, file: TextIO, separator: str) -> Iterator[Row]:
 def _named_parquet(path: Path) -> Iterator[None]:
     try:
         yield
+    except MemoryError:  # one of Arrow's own errors is both
+        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0] if str(error) else "no reason given"
         raise SourceError(
@@ -220,14 +231,18 @@ def _named_parquet(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _parquet_rows(path: Path) -> Iterator[Row]:
+def read_parquet(path: str) -> Iterator[list[str]]:
+    """The names of the columns, then the cells of each row. Only for a limited process."""
     number = 0
-    with _named_parquet(path), pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(BATCH):
-            columns = [column.to_pylist() for column in batch.columns]
-            for cells in zip(*columns, strict=True):
+    with _named_parquet(Path(path)), pq.ParquetFile(path, memory_map=True) as file:
+        yield list(file.schema_arrow.names)
+        for batch in file.iter_batches(BATCH, use_threads=False):
+            for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 number += 1
-                yield number, ["" if cell is None else str(cell) for cell in cells]
+                words = ["" if cell is None else str(cell) for cell in cells]
+                if any(len(word) > MAX_CELL for word in words):
+                    raise _cell_too_large(Path(path), number, "Row")
+                yield words
 
 
 @dataclass(frozen=True)
@@ -241,17 +256,13 @@ class Preview:
     split_column: str | None
 
 
-def preview(path: str | Path, guard: PathGuard | None = None, n: int = PREVIEWED) -> Preview:
-    """The first ``n`` rows; ``guard`` checks the path unless the caller has done so."""
+def preview(path: str | Path, guard: PathGuard | None = None) -> Preview:
+    """The first rows; ``guard`` checks the path unless the caller has done so."""
     real = guarded_file(str(path), guard, "table") if guard else Path(path)
     if not real.is_file():
         raise SourceError(f"{shown(str(path))} does not exist. Check the name of the table.", code="FILE_MISSING")
     table = open_table(real)
-    rows: list[dict[str, str]] = []
-    for _, cells in table.rows():
-        rows.append({name: cell[:200] for name, cell in zip(table.columns, cells, strict=False)})
-        if len(rows) == n:
-            break
+    rows = [{name: cell[:200] for name, cell in zip(table.columns, cells, strict=False)} for _, cells in table.first]
     guessed = (_guess(table.columns, names) for names in (PATH_NAMES, LABEL_NAMES, SPLIT_NAMES))
     return Preview(table.columns, rows, *guessed)
 
@@ -288,16 +299,17 @@ class ManifestSource:
 
     def __init__(self, table: Table, root: Path, path_at: int, label_at: int | None, split_at: int | None) -> None:
         self.problems: list[Problem] = []
+        self._n_unlisted = 0
         self._table, self._root = table, root
         self._path_at, self._label_at, self._split_at = path_at, label_at, split_at
         self._twice: frozenset[int] | None = None
-        if next(table.rows(), None) is None:
+        if not table.first:
             raise SourceError(f"{shown(table.path.name)} has a header, but no rows.", code="CSV_EMPTY")
 
     def count(self) -> int:
         """The rows that name a possible file; whether it is there shows when entries are listed."""
         hashes = array("Q")
-        self.problems.clear()
+        self._forget_problems()
         for number, cells in self._table.rows():
             if (on_disk := self._relative(number, cells)) is not None:
                 hashes.append(name_hash(normal_relative(on_disk)))
@@ -307,7 +319,7 @@ class ManifestSource:
     def entries(self) -> Iterator[Entry]:
         if self._twice is None:
             self.count()
-        self.problems.clear()
+        self._forget_problems()
         seen: dict[int, int] = {}
         for number, cells in self._table.rows():
             on_disk = self._relative(number, cells)
@@ -320,6 +332,10 @@ class ManifestSource:
             if split is not None:
                 label = _cell(cells, self._label_at) or None
                 yield Entry(path, FileAt(str(self._root), os.path.join(self._root, on_disk)), label, split)
+        if self._n_unlisted:
+            name = shown(self._table.path.name)
+            words = f"{self._n_unlisted:,} more rows of {name} cannot be used. They are not listed."
+            self.problems.append(Problem(name, "MORE_PROBLEMS", words))
 
     def _relative(self, number: int, cells: list[str]) -> str | None:
         """The file's path below the root as the row spells it, judged by its letters alone."""
@@ -381,8 +397,15 @@ class ManifestSource:
             self._note(number, word, "SPLIT_UNKNOWN", f"has the split {shown(word)}; use pool or test.")
         return split
 
+    def _forget_problems(self) -> None:
+        self.problems.clear()
+        self._n_unlisted = 0
+
     def _note(self, number: int, given: str, code: str, what: str) -> None:
         """List a row's problem."""
+        if len(self.problems) >= MOST_LISTED:
+            self._n_unlisted += 1
+            return
         shown_path = shown(given) or f"row {number}"
         self.problems.append(Problem(shown_path, code, f"Row {number} of {shown(self._table.path.name)} {what}"))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -23,7 +24,7 @@ from semiprune_core.paths import open_beneath, shown
 MAX_FILE_BYTES = 200 * 10**6
 
 
-def read_entry(entry: Entry) -> tuple[images.Decoded, bytes]:
+def read_entry(entry: Entry, *, before_large: Callable[[], None] = lambda: None) -> tuple[images.Decoded, bytes]:
     """The decoded picture, corrupted where the entry says so, and its original file.
 
     The original is the file's or member's bytes; for array rows and corrupted pictures it is a PNG of the pixels.
@@ -32,7 +33,7 @@ def read_entry(entry: Entry) -> tuple[images.Decoded, bytes]:
         decoded, data = images.from_array(_array(entry.locator, entry.path), name=entry.path), None
     else:
         data = read_bytes(entry)
-        decoded = images.decode(data, name=entry.path)
+        decoded = images.decode(data, name=entry.path, before_large=before_large)
     if entry.corruption is not None:
         pixels = corruptions.apply(entry.corruption, decoded.pixels, entry.corruption_seed)
         decoded = images.Decoded(Image.fromarray(pixels), decoded.mode, decoded.format, decoded.converted)
