@@ -34,7 +34,7 @@ from semiprune_core.project.artifacts import Artifact
 from semiprune_core.records import UNLABELED, IntArray, Problem
 from semiprune_core.settings import Settings
 
-SIZES = (28, 32, 64, 96, 128, 224)
+SIZES = (28, 32, 40, 48, 64, 96, 128, 224)
 TEXT = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
     [

@@ -208,7 +208,9 @@ def test_grey_pictures_give_a_grey_cache_and_their_size(tmp_path, import_into):
     assert project.workspace.project(project.name).pool_settings.to_json() == {"size": 28, "channels": 1, "fit": "crop"}
 
 
-@pytest.mark.parametrize("side, wanted", [(16, 28), (28, 28), (32, 32), (40, 32), (60, 64), (64, 64), (400, 64)])
+@pytest.mark.parametrize(
+    "side, wanted", [(16, 28), (28, 28), (32, 32), (40, 40), (50, 48), (60, 64), (64, 64), (400, 64)]
+)
 def test_the_suggested_size_suits_the_pictures(tmp_path, import_into, side, wanted):
     (tmp_path / "p").mkdir()
     Image.new("RGB", (side, side + 9), "red").save(tmp_path / "p" / "a.png")
