@@ -1,6 +1,6 @@
 """Copies of a project's label store: one an hour while people label, one at the start of the app, the newest 24 kept.
 
-A copy is made by SQLite's backup in a thread of its own, a few pages at a time, and is checked before it counts.
+A copy is made by SQLite's backup in a process of its own, a few pages at a time, and is checked before it counts.
 Restoring begins with the newest good copy and adds every later entry of the damaged store that the chain still proves;
 the damaged file is set aside, never deleted. A PostgreSQL database has backups of its own (``pg_dump``).
 """
@@ -14,6 +14,8 @@ import os
 import secrets
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -44,6 +46,14 @@ EVERY_S, FIRST_S = 3600.0, 300.0
 PAGES_AT_ONCE = 256
 """A megabyte: for so long, some milliseconds, a save may have to wait."""
 
+DAMAGED = 3
+CHILD = """
+import os, sys, pathlib
+os.nice(10)
+from semiprune_core.labeling import backups
+sys.exit(backups.copy_here(pathlib.Path(sys.argv[1]), sys.argv[2]))
+"""
+
 _due: dict[Path, float] = {}
 
 
@@ -73,11 +83,31 @@ def _wait(path: Path) -> float:
 
 
 def _quietly(path: Path, project: str) -> None:
+    """Copy in a process of its own, of low priority: to walk the chain in this one would keep saves waiting."""
+    search = os.pathsep.join(filter(None, (str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", ""))))
+    ended = subprocess.run(
+        [sys.executable, "-c", CHILD, str(path), project],
+        env={**os.environ, "PYTHONPATH": search, "PYTHONSAFEPATH": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode == DAMAGED:
+        checking.forget(path)  # whoever opens the store next looks at it, and says what is wrong
+    if ended.returncode:
+        last = (ended.stderr.strip().splitlines() or [""])[-1]
+        log.warning("No copy of the labels of %s could be made; it is tried again in an hour. %s", project, last)
+
+
+def copy_here(path: Path, project: str) -> int:
+    """What the process of :func:`_quietly` does; how it ended."""
     try:
         set_space_aside(shared_sqlite(path))
         make_backup(path, project)
-    except (SemiPruneError, OSError, ValueError, sqlite3.Error, DBAPIError) as error:
-        log.warning("No copy of the labels of %s could be made; it is tried again in an hour. %s", project, error)
+    except SemiPruneError as error:
+        sys.stderr.write(f"{error}\n")
+        return DAMAGED if error.code == "STORE_DAMAGED" else 1
+    return 0
 
 
 def make_backup(path: Path, project: str) -> Path | None:
@@ -100,8 +130,8 @@ def _make(path: Path, project: str, folder: Path) -> Path | None:
         head = _checked(aside, project)
         newest = copies_of(path)[:1]
         if head is None:
-            checking.forget(path)  # whoever opens the store next looks at it, and says what is wrong
-            return None
+            checking.forget(path)
+            raise WorkspaceError(f"The labels of project '{project}' are damaged: not copied.", code="STORE_DAMAGED")
         if newest and last_of(newest[0]) == head.seq:
             return None
         digest = files.sha256_file(aside)[:12]

@@ -149,8 +149,21 @@ def test_a_damaged_store_is_not_copied_and_is_then_refused(project):
     path = store_file(project)
     open_store(project)
     change(path, "UPDATE label_events SET class_id = 2 WHERE seq = 7")
-    assert backups.make_backup(path, "pets") is None
+    with pytest.raises(WorkspaceError, match="not copied"):
+        backups.make_backup(path, "pets")
     assert [checking.last_of(copy) for copy in copies_of(path)] == [32]
+    refused(project)
+
+
+def test_a_copy_beside_the_app_tells_it_of_damage(project, caplog):
+    path = store_file(project)
+    open_store(project)
+    assert backups.copy_here(path, "pets") == 0
+    assert [checking.last_of(copy) for copy in copies_of(path)] == [52, 32]
+    change(path, "UPDATE label_events SET class_id = 2 WHERE seq = 7")
+    checking._sound[path] = checking._Mark(path.stat().st_ino, 0)  # as if it had been sound when it was opened
+    backups._quietly(path, "pets")
+    assert "not copied" in caplog.text
     refused(project)
 
 
@@ -180,8 +193,7 @@ def test_saving_starts_a_copy_once_an_hour_and_does_not_wait_for_it(project, eve
         now[0] += seconds
         label(store, event, [1])
     assert started == [(backups._quietly, (path, "pets"))] * 2
-    backups._quietly(path, "pets")
-    assert len(copies_of(path)) == 1
+    assert not copies_of(path)
 
 
 def test_the_start_of_the_app_checks_and_copies_every_project(workspace, project, caplog):
