@@ -7,6 +7,7 @@ import pytest
 
 from semiprune_core.exporting.content import labels_now
 from semiprune_core.labeling import open_store
+from semiprune_core.labeling.checking import CHECKPOINT
 from semiprune_core.labeling.import_labels import take_reference
 from semiprune_core.refresh.freshness import out_of_date
 from semiprune_core.results import PseudoRun, latest_pseudo
@@ -112,5 +113,6 @@ def test_reference_labels_find_a_class_by_its_former_name(project):
 
 def test_a_run_in_a_folder_without_labels_keeps_its_names(project):
     run = latest_pseudo(project)
-    (project.folder / "labels.sqlite").unlink()
+    for name in ("labels.sqlite", CHECKPOINT):
+        (project.folder / name).unlink()
     assert PseudoRun(run.artifact).class_names == run.recorded_names
