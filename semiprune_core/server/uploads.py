@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 
 from semiprune_core import files
 from semiprune_core.errors import DiskFullError, InvalidDataError, WorkspaceError
-from semiprune_core.paths import normal_relative
+from semiprune_core.paths import normal_relative, shown
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.access import check_write
 
@@ -65,7 +65,7 @@ async def receive(request: Request, workspace: Workspace) -> Response:
     folder = folder_of(workspace, request.path_params["upload"])
     number = request.path_params["number"]
     name = normal_relative(unquote(request.headers.get("x-file-name", "")) or "unnamed")
-    expected = int(request.headers.get("content-length") or 0)
+    expected = _announced(request.headers.get("content-length") or "0", name)
     _check_size(expected, name)
     _check_room(expected, folder, name)
     if number >= MAX_FILES:
@@ -89,6 +89,12 @@ async def receive(request: Request, workspace: Workspace) -> Response:
     with files.named_disk_errors(folder), open(folder / "index.jsonl", "a", encoding="utf-8") as index:
         index.write(line + "\n")
     return JSONResponse({"bytes": taken})
+
+
+def _announced(length: str, name: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,20}", length):
+        raise InvalidDataError(f"The length of {shown(name)} is no number. Send it again.", code="BAD_LENGTH")
+    return int(length)
 
 
 def _check_size(size: int, name: str) -> None:

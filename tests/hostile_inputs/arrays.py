@@ -64,6 +64,9 @@ ARRAYS: dict[str, tuple[str, Ending, Callable[[Path], SourceSpec]]] = {
     "bomb": ("ZIP_TOO_LARGE", "stop", _npz(images=np.zeros((2000, 80, 80), np.uint8))),
     "shape_larger_than_file": ("NPZ_CORRUPT", "stop", _lying_npy(HUGE_SHAPE)),
     "code_in_header": ("NPZ_CORRUPT", "stop", _lying_npy(CODE)),
+    "header_not_closed": ("NPZ_CORRUPT", "stop", _lying_npy("{'descr': '|u1', 'shape': (3, 8, 8")),
+    "header_without_end": ("NPZ_CORRUPT", "stop", _lying_npy("-" * 3000 + "1")),
+    "header_of_mixed_keys": ("NPZ_CORRUPT", "stop", _lying_npy("{(): '|u1', 'fortran_order': False, 'shape': (3,)}")),
     "header_cut_off": ("NPZ_CORRUPT", "stop", _npz_bytes(raw_zip(Packed("images.npy", data=b"\x93NUMPY\x01")))),
     "climbing_member": ("ZIP_UNSAFE_PATH", "stop", _npz_bytes(raw_zip(Packed("../images.npy", data=b"x")))),
     "images_twice": (

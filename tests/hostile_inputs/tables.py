@@ -93,6 +93,11 @@ TABLES: dict[str, tuple[str, Ending, Callable[[Path], SourceSpec]]] = {
         _table(_parquet({"path": ["good.png", "http://x/y.png"]}), "m.parquet"),
     ),
     "parquet_null": ("ROW_WITHOUT_PATH", "listed", _table(_parquet({"path": ["good.png", None]}), "m.parquet")),
+    "parquet_year_beyond_all": (
+        "PARQUET_CORRUPT",
+        "stop",
+        _table(_parquet({"path": ["good.png"], "label": pa.array([2**44], pa.timestamp("s"))}), "m.parquet"),
+    ),
     "no_table_by_name": ("NOT_A_TABLE", "stop", _table(b"path\ngood.png\n", "m.txt")),
     "no_images": ("CSV_NO_PATH_COLUMN", "stop", _table(b"path,key\nana,s3cret\nbob,geheim\n")),
     "pictures_not_paths": ("CSV_ENCODING", "stop", _table(GOOD)),

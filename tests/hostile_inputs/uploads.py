@@ -25,6 +25,9 @@ FIRST = b'{"file": "0", "name": "good.png", "bytes": 1}\n'
 UPLOADS: dict[str, tuple[str, Ending, bytes | None]] = {
     "without_index": ("UPLOAD_EMPTY", "stop", None),
     "damaged_index": ("UPLOAD_DAMAGED", "stop", b"not json\n"),
+    "index_not_utf8": ("UPLOAD_DAMAGED", "stop", b'{"file": "0", "name": "caf\xe9.png"}\n'),
+    "number_as_name": ("UPLOAD_DAMAGED", "stop", FIRST + b'{"file": "1", "name": 7}\n'),
+    "number_beyond_all": ("UPLOAD_DAMAGED", "stop", FIRST + b'{"file": Infinity, "name": "x.png"}\n'),
     "climbing_name": ("UPLOAD_DAMAGED", "stop", FIRST + b'{"file": "1", "name": "../x.png"}\n'),
     "climbing_file": ("UPLOAD_DAMAGED", "stop", FIRST + b'{"file": "../../x", "name": "x.png"}\n'),
     "half_letter": ("UPLOAD_DAMAGED", "stop", FIRST + b'{"file": "1", "name": "\\ud800.png"}\n'),

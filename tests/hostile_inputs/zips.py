@@ -158,6 +158,11 @@ ZIPS: dict[str, tuple[str, Ending, Callable[[Path], SourceSpec]]] = {
     "zip64_record_length": ("ZIP_CORRUPT", "stop", _zip_bytes(_zip64_lie(rest=999))),
     "zip64_record_missing": ("ZIP_CORRUPT", "stop", _zip_bytes(_zip64_short())),
     "zip64_sizes_missing": ("ZIP_CORRUPT", "stop", _zip_of(Packed("a.png", size=0xFFFFFFFF))),
+    "zip64_offset_beyond_everything": (
+        "ZIP_CORRUPT",
+        "stop",
+        _zip_of(Packed("a.png", offset=0xFFFFFFFF, extra=struct.pack("<2HQ", 1, 8, 2**64 - 1))),
+    ),
     "too_many_entries": ("ZIP_TOO_MANY_FILES", "stop", _zip_bytes(_too_many())),
     "name_not_utf8": ("ZIP_CORRUPT", "stop", _zip_of(Packed(b"caf\xe9.png", flags=0x800))),
     "wrong_check_sum": ("ZIP_CORRUPT", "listed", _zip_of(Packed("a.png", crc=1))),

@@ -133,6 +133,13 @@ def test_a_file_over_the_limit_is_refused_with_the_way_out(client, token, monkey
     assert list((workspace.uploads_folder / upload / "files").iterdir()) == []
 
 
+@pytest.mark.parametrize("length", ["x", "-1", "1.5", "9" * 5000, "\u0663"])
+def test_a_length_that_is_no_number_is_refused_in_words(client, token, length):
+    headers = {**token, "content-length": length.encode()}
+    answer = client.put(f"/studio/uploads/{begin(client, token)}/0", headers=headers, content=b"x")
+    assert (answer.status_code, answer.json()["code"]) == (400, "BAD_LENGTH")
+
+
 def test_a_file_that_does_not_fit_on_the_disk_is_refused_first(client, token, monkeypatch):
     upload = begin(client, token)
     monkeypatch.setattr(upload_routes, "KEEP_FREE", 1 << 60)

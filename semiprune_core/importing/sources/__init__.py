@@ -35,6 +35,7 @@ def parse_source(text: str) -> SourceSpec:
     if mark and name in SOURCES:
         parse = SOURCES.facts(name).get("parse")
         return parse(rest) if parse else SourceSpec(name, rest)
+    PathGuard.check_text(text)
     is_folder = os.path.isdir(os.path.expanduser(text))
     kind = "folder" if is_folder else kinds_by_suffix().get(Path(text).suffix.lower(), "folder")
     return SourceSpec(kind, text)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tokenize
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,19 @@ from semiprune_core.paths import PathGuard, normal_relative, shown
 from semiprune_core.records import Problem
 
 KNOWN = ("images", "labels", "class_names", "split", "paths")
+HEADER_DAMAGE = (
+    ValueError,
+    OSError,
+    EOFError,
+    ArithmeticError,
+    SyntaxError,
+    TypeError,
+    LookupError,
+    RecursionError,
+    MemoryError,
+    tokenize.TokenError,
+)
+"""What NumPy raises on damaged headers, which it reads as Python literals."""
 READING = 4096  # rows of a text or label column turned into Python objects at a time
 
 
@@ -212,7 +226,7 @@ def _unpacked(path: Path, member: ziplist.Member, target: Path) -> np.ndarray:
         os.close(handle)
     try:
         return np.load(target, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, OverflowError) as error:
+    except HEADER_DAMAGE as error:
         unsafe = "Python objects" in str(error) or "allow_pickle" in str(error)
         reason = "it holds Python objects, which are never loaded" if unsafe else str(error)
         raise _bad(path.name, f"{shown(member.name)} is not a plain array ({shown(reason)})", "NPZ_CORRUPT") from error

@@ -221,9 +221,9 @@ def _csv_cells(path: Path, file: TextIO, separator: str) -> Iterator[Row]:
 def _named_parquet(path: Path) -> Iterator[None]:
     try:
         yield
-    except MemoryError:  # one of Arrow's own errors is both
+    except (MemoryError, SourceError):  # one of Arrow's own errors is both
         raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as error:
         reason = str(error).splitlines()[0] if str(error) else "no reason given"
         raise SourceError(
             f"{shown(path.name)} is not a readable Parquet file ({shown(reason)}). Write it again.",

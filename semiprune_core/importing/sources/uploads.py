@@ -78,12 +78,20 @@ def _read_index(path: Path) -> dict[str, str]:
     if not path.is_file():
         raise SourceError("This upload holds no files. Drop the images again.", code="UPLOAD_EMPTY")
     index: dict[str, str] = {}
-    for line in path.read_text("utf-8").rstrip("\n").split("\n"):  # a name may hold other ends of lines, such as U+2028
+    for line in path.read_bytes().rstrip(b"\n").split(b"\n"):  # a name may hold other ends of lines, such as U+2028
         try:
-            entry = json.loads(line)
+            entry = json.loads(line.decode())
             name, file = normal_relative(entry["name"]), str(int(entry["file"]))
             name.encode()
-        except (ValueError, KeyError, TypeError, UnsafePathError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+            UnsafePathError,
+        ) as error:
             raise SourceError(
                 f"The upload's list of files is damaged ({shown(str(error))}). Drop the images again.",
                 code="UPLOAD_DAMAGED",

@@ -214,6 +214,8 @@ def check(path: Path, *, remedy: str = UNPACK) -> Directory:
         total += member.size
         if member.size > RATIO_FREE_BYTES and member.size > MAX_RATIO * member.compressed:
             raise _too_large(path, f"{shown(member.name)} unpacks", member.size, member.compressed, remedy)
+        if member.offset + LOCAL.size + member.compressed > directory.offset:
+            raise corrupt(path, f"{shown(member.name)} lies beyond its directory")
         starts.append(member.offset)
         ends.append(member.offset + LOCAL.size + member.compressed)
     packed = path.stat().st_size

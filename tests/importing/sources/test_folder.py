@@ -341,6 +341,11 @@ def test_a_folder_named_like_an_archive_is_a_folder(root):
     assert parse_source(str(root / "pics.zip")).kind == "folder"
 
 
+def test_half_a_letter_is_refused_in_words():
+    with pytest.raises(UnsafePathError, match="half a character"):
+        parse_source("~\ud800")
+
+
 def test_unknown_kinds_and_options_are_refused(root):
     with pytest.raises(UnknownNameError, match="Did you mean 'folder'"):
         opened(root, SourceSpec("foldr", "x"))
