@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ GROWTH = 384 << 20  # bytes that the process may take beyond what it began with
 PATIENCE = 120.0  # seconds without an answer
 LINE = 1 << 20  # letters of an answer, about; the next one is made smaller or larger
 END = b"null"
+OUT_OF_MEMORY = 75  # the status of a process that met its limit; 1 is that of an error nobody thought of
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -49,6 +51,8 @@ def stream(read: Callable[..., Iterable[Any]], *args: str, name: str, data: byte
     try:
         for line in _lines_of(process.stdout.fileno(), name):
             yield from _items(line)
+    except EOFError:
+        raise _early_end(process.wait(), name) from None
     finally:
         process.kill()
         process.wait()
@@ -64,17 +68,26 @@ def _lines_of(output: int, name: str) -> Iterator[bytes]:
                 f"{shown(name)} took more than {PATIENCE:g} s to read. Split the file.", code="FILE_TOO_SLOW"
             )
         part = os.read(output, LINE)
-        if not part:  # it ran out of memory, or the system ended it
-            raise SourceError(
-                f"{shown(name)} needs more than {GROWTH >> 20} MB of memory to read. Look for a very large cell or "
-                "list in it, or split the file.",
-                code="FILE_TOO_LARGE",
-            )
+        if not part:
+            raise EOFError
         *lines, rest = (rest + part).split(b"\n")
         for line in lines:
             if line == END:
                 return
             yield line
+
+
+def _early_end(status: int, name: str) -> SourceError:
+    """Why a reader ended before it had told all: out of memory, or a file that its decoder cannot bear."""
+    if status in (OUT_OF_MEMORY, -signal.SIGKILL, -signal.SIGABRT):  # our own limit, the system's, a decoder's
+        return SourceError(
+            f"{shown(name)} needs more than {GROWTH >> 20} MB of memory to read. Look for a very large cell or "
+            "list in it, or split the file.",
+            code="FILE_TOO_LARGE",
+        )
+    return SourceError(
+        f"{shown(name)} is damaged: its reader ended with status {status}. Write the file again.", code="FILE_DAMAGED"
+    )
 
 
 def _items(line: bytes) -> list[Any]:
@@ -118,7 +131,7 @@ def main(arguments: list[str]) -> int:
         answer = {"error": type(error).__name__, "message": str(error), "code": error.code}
         sys.stdout.write(json.dumps(answer) + "\n")
     except (MemoryError, BrokenPipeError):
-        return 1
+        return OUT_OF_MEMORY
     return 0
 
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import signal
 import threading
 
 import numpy as np
@@ -117,6 +119,18 @@ def numbers(count):
 
 def test_what_is_streamed_arrives_whole_in_order():
     assert [number for number, _ in limited.stream(numbers, "5000", name="numbers")] == list(range(5000))
+
+
+def crash(status):
+    yield 1
+    os._exit(int(status)) if int(status) >= 0 else os.kill(os.getpid(), -int(status))
+
+
+@pytest.mark.parametrize("status", [1, -signal.SIGSEGV])
+def test_a_reader_that_crashes_is_not_taken_for_a_large_file(status):
+    with pytest.raises(SourceError, match=rf"odd.parquet is damaged: its reader ended with status {status}") as caught:
+        list(limited.stream(crash, str(int(status)), name="odd.parquet"))
+    assert caught.value.code == "FILE_DAMAGED"
 
 
 def test_lines_are_about_a_megabyte():
