@@ -261,7 +261,13 @@ def _normal(path: str) -> str:
 
 
 def _index_in(wanted: Sequence[str], paths: pa.Array) -> list[int | None]:
-    return pc.index_in(pa.array(wanted, pa.string()), value_set=paths).to_pylist()
+    """The places of paths, None where there is none; half a character is in no path."""
+    possible = [path if path.isascii() or _is_text(path) else None for path in wanted]
+    return pc.index_in(pa.array(possible, pa.string()), value_set=paths).to_pylist()
+
+
+def _is_text(path: str) -> bool:
+    return not any(unicodedata.category(letter) == "Cs" for letter in path)
 
 
 @dataclass

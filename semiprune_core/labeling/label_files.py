@@ -156,9 +156,10 @@ def read_given_tasks() -> Iterator[dict[str, Any]]:
 
 
 def _label_studio_rows(data: bytes, annotator: str, problems: Problems) -> Iterator[Row]:
+    text = decode_text(data)
     try:
-        tasks = json.loads(decode_text(data))
-    except (json.JSONDecodeError, RecursionError) as error:
+        tasks = json.loads(text)
+    except (ValueError, RecursionError) as error:  # a number of too many digits is a ValueError too
         raise InvalidDataError(f"The file is not JSON: {error}.", code="JSON_DAMAGED") from error
     if not isinstance(tasks, list):
         raise InvalidDataError("A Label Studio export is a list of tasks; this file is not.", code="JSON_SHAPE")
@@ -191,13 +192,13 @@ def _label_studio_rows(data: bytes, annotator: str, problems: Problems) -> Itera
                 continue
             choices = [
                 result["value"].get("choices")
-                for result in annotation.get("result") or []
+                for result in _list(annotation.get("result"))
                 if isinstance(result, Mapping)
                 and result.get("type") == "choices"
                 and isinstance(result.get("value"), Mapping)
             ]
             if choices:
-                chosen = choices[0] if len(choices) == 1 else [choice for part in choices for choice in part or []]
+                chosen = choices[0] if len(choices) == 1 else [choice for part in choices for choice in _list(part)]
                 yield from _answer(number, image_id, path, chosen, name, annotation, problems, suggested)
 
 

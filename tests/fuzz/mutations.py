@@ -148,7 +148,7 @@ def mutated(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
 
 def hostile_value(rng: Random) -> Any:
     value = rng.choice(
-        (None, True, 0, -1, 1.5, 1e308, float("nan"), float("inf"), 10**400, "", [], {}, [[]], "edge", "name")
+        (None, True, 0, -1, 1.5, 1e308, float("nan"), float("inf"), 10**400, "", [], {}, [[]], "edge", *["name"] * 6)
     )
     if value == "edge":
         return rng.choice(EDGES)

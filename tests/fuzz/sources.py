@@ -148,7 +148,8 @@ def _hostile_member(rng: Random, n: int) -> Packed:
 
 
 def _zip(rng: Random) -> bytes:
-    members = [_hostile_member(rng, n) for n in range(rng.choice((1, 2, 3, 40)))]
+    count = rng.choice((1, 2, 3, 40))
+    members = [_hostile_member(rng, n) if rng.random() < 1.5 / count else Packed(f"{n}.png") for n in range(count)]
     if rng.random() < 0.2:
         plain = raw_zip(*members)
         truth = [len(members), *struct.unpack_from("<2I", plain, len(plain) - 10), len(plain) - 22]
@@ -173,7 +174,7 @@ def archives(base: Path) -> TryOne:
         folder = fresh(base)
         data = tar if rng.random() < 0.05 else _zip(rng)
         name = "bad.tar" if data is tar and rng.random() < 0.5 else "bad.zip"
-        if rng.random() < 0.5:
+        if rng.random() < 0.3:
             data = mutated(rng, data, [tar, GOOD, data])
         (folder / name).write_bytes(data)
         return taken_in(parse_source(str(folder / name)), base)
@@ -230,10 +231,12 @@ def arrays(base: Path) -> TryOne:
 
     def try_one(rng: Random) -> list[Said]:
         members = []
-        for name, values in columns.items():
-            if name == "images" or rng.random() < 0.4:
-                data = _hostile_npy(rng, _npy(rng.choice(values)))
-                members.append(Packed(f"{name}.npy", data=data, method=rng.choice((0, 8))))
+        chosen = [name for name in columns if name == "images" or rng.random() < 0.4]
+        bad = rng.choice((*chosen, ""))
+        for name in chosen:
+            data = _npy(rng.choice(columns[name]))
+            data = _hostile_npy(rng, data) if name == bad else data
+            members.append(Packed(f"{name}.npy", data=data, method=rng.choice((0, 8))))
         data = raw_zip(*members, *members[: rng.random() < 0.1])
         path = fresh(base) / "bad.npz"
         path.write_bytes(mutated(rng, data, [data]) if rng.random() < 0.2 else data)

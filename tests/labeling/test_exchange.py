@@ -274,8 +274,27 @@ def test_label_studios_own_exports_are_read_and_odd_tasks_listed(store, pool):
     ]
 
 
+def test_odd_answers_and_halves_of_letters_are_listed_and_the_rest_is_read(store, pool):
+    numbers = [{"type": "choices", "value": {"choices": 5}}] * 2
+    tasks = [
+        {"data": {"image": "a/1.png"}, "annotations": [{"result": numbers}]},
+        {"data": {"image": "a/1.png"}, "annotations": [{"result": 5}]},
+        _task("a/\ud800.png", "cat"),
+        _task("a/2.png", "cat"),
+    ]
+    result = import_label_studio(store, pool, json.dumps(tasks).encode(), annotator="i")
+    assert [(p.row, p.code) for p in result.problems] == [(1, "NOT_ONE_CLASS"), (3, "UNKNOWN_PATH")]
+    assert result.n_saved == 1
+
+
 @pytest.mark.parametrize(
-    "data, code", [(b"{", "JSON_DAMAGED"), (b"{}", "JSON_SHAPE"), (b"[" * 100_000, "JSON_DAMAGED")]
+    "data, code",
+    [
+        (b"{", "JSON_DAMAGED"),
+        (b"{}", "JSON_SHAPE"),
+        (b"[" * 100_000, "JSON_DAMAGED"),
+        (b"[" + b"9" * 5000 + b"]", "JSON_DAMAGED"),
+    ],
 )
 def test_json_that_is_no_export_is_refused(store, pool, data, code):
     with pytest.raises(InvalidDataError) as error:
