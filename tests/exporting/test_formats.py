@@ -27,7 +27,7 @@ from semiprune_core.exporting import (
     open_content,
 )
 from semiprune_core.exporting.trees import folder_names, image_name, safe_name
-from semiprune_core.labeling.label_files import read_label_studio_rows
+from semiprune_core.labeling.label_files import Problems, read_label_studio_rows
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.project.pool import show_id
 from semiprune_core.project.spreadsheet import TRIGGERS
@@ -242,7 +242,7 @@ def test_label_studio_tasks_come_by_doubt_with_predictions_and_human_answers_las
         [result] = prediction["result"]
         assert (result["type"], result["from_name"], result["to_name"]) == ("choices", "choice", "image")
         assert result["value"] == {"choices": [row["pseudo_label"]]}
-    problems = []
+    problems = Problems()
     rows = list(read_label_studio_rows(data, "me", problems))
     assert {(row.image_id, row.label) for row in rows} == {
         (row["image_id"], row["label"]) for row in kept if row["label_source"] == "human"
