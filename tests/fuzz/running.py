@@ -182,7 +182,9 @@ class Watch:
             self._peak += growth
             return f"memory grew by {growth >> 20} MB"
         if self._escapes.seen:
-            return f"it left its folder: {self._escapes.seen.pop()}"
+            first, *_ = self._escapes.seen
+            self._escapes.seen.clear()
+            return f"it left its folder: {first}"
         around, self._around = self._around, _tree(self._base)
         if around != self._around:
             return f"it changed what lies around the workspace: {sorted(around ^ self._around)[:4]}"
@@ -194,7 +196,7 @@ def _work(kind: str, seed: int, numbers: list[int], base: Path, answers: Connect
     tempfile.tempdir = os.fspath(base / "temporary")
     os.chdir(base / "here")
     limited.stream = read_here
-    try_one = getattr(importlib.import_module(f"tests.fuzz.{KINDS[kind]}"), kind)(base)
+    try_one = getattr(importlib.import_module(f"tests.fuzz.{KINDS.get(kind, kind)}"), kind)(base)
     watch = Watch(base)
     answers.send((READY, ""))
     for number in numbers:

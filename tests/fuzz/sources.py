@@ -18,14 +18,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing.sources import open_source, parse_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.importing.sources.manifest import preview
 from semiprune_core.importing.sources.uploads import uploaded_source
 from semiprune_core.importing.workers import Place, decode_chunk
 from semiprune_core.importing.writer import SegmentWriter
-from semiprune_core.paths import PathGuard
+from semiprune_core.paths import PathGuard, shown
 from semiprune_core.project.pool import PoolSettings
+from semiprune_core.records import Problem
 from tests.fuzz.mutations import EDGES, hostile_name, mutated, mutated_json
 from tests.fuzz.running import SECRET_SIZE, Said, TryOne
 from tests.hostile_inputs.cases import GOOD, picture
@@ -35,7 +37,23 @@ POOL = PoolSettings(size=28)
 
 
 def taken_in(spec: SourceSpec, base: Path) -> list[Said]:
-    """What an import does with a source, in this process: open, count, list, decode, write."""
+    """What an import says about a source; every sentence names the file, its row, or the upload."""
+    try:
+        problems = _import(spec, base)
+    except SemiPruneError as error:
+        if os.path.lexists(spec.location):
+            names = (Path(spec.location).name, "upload", *(shown(value)[:20] for value in spec.options.values()))
+            assert any(name in str(error) for name in names), f"{error} names nothing"
+        raise
+    for problem in problems:
+        named = problem.message.startswith("Row ") or shown(problem.path)[:20] in problem.message
+        assert named, f"{problem} names nothing"
+        json.dumps([problem.path, problem.message], ensure_ascii=False).encode()
+    return [(problem.code, problem.message) for problem in problems]
+
+
+def _import(spec: SourceSpec, base: Path) -> list[Problem]:
+    """What an import does, in this process: open, count, list, decode, write."""
     scratch = base / "scratch"
     shutil.rmtree(scratch, ignore_errors=True)
     (scratch / "segment").mkdir(parents=True)
@@ -47,16 +65,13 @@ def taken_in(spec: SourceSpec, base: Path) -> list[Said]:
     )
     for row in chunk.rows:
         assert (row.width, row.height) != SECRET_SIZE, "a picture from outside was read"
-    problems = [*source.problems, *chunk.problems]
     with SegmentWriter(
         scratch / "segment", POOL, packed=source.origin == "packed", known_ids=np.empty(0, np.uint64)
     ) as writer:
         writer.add(chunk)
         writer.add_problems(source.problems)
         writer.finish()
-    for problem in problems:
-        json.dumps([problem.path, problem.message], ensure_ascii=False).encode()
-    return [(problem.code, problem.message) for problem in problems]
+    return [*source.problems, *chunk.problems]
 
 
 def fresh(base: Path) -> Path:

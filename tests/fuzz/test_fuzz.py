@@ -11,6 +11,19 @@ SEED = 0
 INPUTS = (2000 if FULL else 300) // len(KINDS) + 1
 
 
+WATCHED = {
+    "raises": "an error without a name",
+    "says nothing": "no sentence",
+    "names nothing": "names nothing",
+    "dies": "the process ended (-11)",
+    "grows": "memory grew by",
+    "writes": "it changed what lies around the workspace",
+    "writes elsewhere": "it left its folder: open",
+    "calls": "it left its folder: a connection",
+    "behaves": "",
+} | ({"hangs": "the process ended (-24)"} if FULL else {})  # 6 s of computing
+
+
 @pytest.fixture(scope="session")
 def base(tmp_path_factory):
     base = new_base(tmp_path_factory.mktemp("fuzz"))
@@ -26,3 +39,11 @@ def test_hostile_inputs_are_answered_in_words(base, kind):
         if number != DONE
     ]
     assert not found, "\n".join([*found, f"Repeat one with: python -m tests.fuzz {SEED} {kind} NUMBER"])
+
+
+@pytest.mark.parametrize("what", WATCHED)
+def test_the_watch_sees(tmp_path, what):
+    base = new_base(tmp_path)
+    (base / "allowed" / "what").write_text(what)
+    found = [fault for number, fault in faults("misbehaving", SEED, [0], base) if number != DONE]
+    assert len(found) == (what != "behaves") and WATCHED[what] in "".join(found), found

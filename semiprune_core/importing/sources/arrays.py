@@ -67,7 +67,7 @@ class ArraySource:
 
     def _repeated_paths(self) -> frozenset[int]:
         hashes = array("Q")
-        for path in _values(self._paths):
+        for path in _values(self._paths, self._name):
             hashes.append(name_hash(_spelled(path)))
         return repeated(hashes)
 
@@ -78,9 +78,9 @@ class ArraySource:
         self.problems.clear()
         n = len(self._images)
         digits = len(str(max(n - 1, 0)))
-        labels = _values(self._labels) if self._labels is not None else iter(())
-        splits = _values(self._splits) if self._splits is not None else None
-        paths = _values(self._paths) if self._paths is not None else None
+        labels = _values(self._labels, self._name) if self._labels is not None else iter(())
+        splits = _values(self._splits, self._name) if self._splits is not None else None
+        paths = _values(self._paths, self._name) if self._paths is not None else None
         for row in range(n):
             given = f"{row:0{digits}d}.png" if paths is None else str(next(paths))
             label = self._label(next(labels)) if self._labels is not None else None
@@ -119,17 +119,15 @@ class ArraySource:
         return path
 
 
-def _values(column: np.ndarray | None) -> Iterator[Any]:
-    """The values of a memory-mapped column as Python objects, some thousand at a time."""
+def _values(column: np.ndarray | None, name: str) -> Iterator[Any]:
+    """The values of a memory-mapped column of the file ``name`` as Python objects, some thousand at a time."""
     assert column is not None
     for start in range(0, len(column), READING):
         values = np.ascontiguousarray(column[start : start + READING])
         if values.dtype.kind == "U" and values.itemsize:
             letters = values.view(f"{values.dtype.byteorder}u4")
             if letters.max(initial=0) > sys.maxunicode:
-                raise SourceError(
-                    "A text column of the .npz file holds numbers that are not characters.", code="NPZ_CORRUPT"
-                )
+                raise _bad(name, "a text column holds numbers that are not characters", "NPZ_CORRUPT")
         yield from values.tolist()
 
 
@@ -179,7 +177,7 @@ def _class_names(name: str, given: np.ndarray | None, labels: np.ndarray | None)
     """The classes in their order; integers without names are named by their numbers."""
     if given is not None and (given.ndim != 1 or given.dtype.kind != "U"):
         raise _bad(name, "class_names must be a list of text", "NPZ_TYPE")
-    names = tuple(_clean(word) for word in _values(given)) if given is not None else None
+    names = tuple(_clean(word) for word in _values(given, name)) if given is not None else None
     if names is not None and len(set(names)) != len(names):
         raise _bad(name, "class_names lists a name twice", "NPZ_LABELS")
     if labels is None or labels.dtype.kind == "U":
