@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -27,6 +28,15 @@ STATUS: tuple[tuple[type[SemiPruneError], int], ...] = (
 )
 
 
+class _Number(IntegerConvertor):
+    """A whole number that fits into 64 bits; Starlette's own fails on thousands of digits."""
+
+    regex = "[0-9]{1,18}"
+
+
+register_url_convertor("number", _Number())
+
+
 def studio_routes(workspace: Workspace, base: str = "") -> list[BaseRoute]:
     """Every route of ours, serving ``workspace``, below the app's ``base`` path."""
     stem = f"/{base.strip('/')}" if base.strip("/") else ""
@@ -40,7 +50,7 @@ def studio_routes(workspace: Workspace, base: str = "") -> list[BaseRoute]:
         route("/projects/{project}/problems.csv", downloads.problems, "GET"),
         route("/projects/{project}/maps/{map}/points", maps.points, "GET"),
         route("/projects/{project}/columns/{column}", maps.column, "GET"),
-        route("/projects/{project}/facts/{position:int}", maps.image_facts, "GET"),
+        route("/projects/{project}/facts/{position:number}", maps.image_facts, "GET"),
         route("/projects/{project}/labels", labels.save, "POST"),
         route("/projects/{project}/labels/queue", labels.queue, "POST"),
         route("/projects/{project}/labels/leases", labels.leases, "POST"),
@@ -51,7 +61,7 @@ def studio_routes(workspace: Workspace, base: str = "") -> list[BaseRoute]:
         route("/projects/{project}/labels/progress", labels.how_far, "GET"),
         route("/projects/{project}/labels/export/{format}", labels.export, "GET"),
         route("/uploads", uploads.begin, "POST"),
-        route("/uploads/{upload}/{number:int}", uploads.receive, "PUT"),
+        route("/uploads/{upload}/{number:number}", uploads.receive, "PUT"),
         route("/uploads/{upload}", uploads.discard, "DELETE"),
     ]
 

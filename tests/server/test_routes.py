@@ -58,6 +58,7 @@ def test_below_a_base_path_the_routes_answer_there_and_nowhere_else(workspace, p
         ("test/exports/.hidden", 404),
         ("test/exports/missing.csv", 404),
         ("%2e%2e/exports/secret", 404),
+        pytest.param(f"test/facts/{'9' * 5000}", 404, id="a number of 5,000 digits"),
     ],
 )
 def test_what_is_not_there_is_said_in_json_or_not_found(client, project, path, status):
