@@ -16,12 +16,13 @@ WATCHED = {
     "says nothing": "no sentence",
     "names nothing": "names nothing",
     "dies": "the process ended (-11)",
-    "grows": "memory grew by",
     "writes": "it changed what lies around the workspace",
     "writes elsewhere": "it left its folder: open",
     "calls": "it left its folder: a connection",
     "behaves": "",
-} | ({"hangs": "the process ended (-24)"} if FULL else {})  # 6 s of computing
+}
+if FULL:  # 6 s of computing, 600 MB
+    WATCHED |= {"hangs": "the process ended (-24)", "grows": "memory grew by"}
 
 
 @pytest.fixture(scope="session")
