@@ -17,13 +17,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import psutil
 
 from semiprune_core import errors
 from semiprune_core.errors import SemiPruneError, SourceError
+from semiprune_core.jobs.launch import own_modules
 from semiprune_core.paths import shown
 
 GROWTH = 384 << 20  # bytes that the process may take beyond what it began with
@@ -31,7 +31,6 @@ PATIENCE = 120.0  # seconds without an answer
 LINE = 1 << 20  # letters of an answer, about; the next one is made smaller or larger
 END = b"null"
 OUT_OF_MEMORY = 75  # the status of a process that met its limit; 1 is that of an error nobody thought of
-SOURCE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def stream(read: Callable[..., Iterable[Any]], *args: str, name: str, data: bytes = b"") -> Generator[Any, None, None]:
@@ -40,7 +39,7 @@ def stream(read: Callable[..., Iterable[Any]], *args: str, name: str, data: byte
     Errors with a sentence come through as they are; running out of memory or out of time becomes one about ``name``.
     """
     command = [sys.executable, "-m", __name__, read.__module__, read.__name__, *args]
-    variables = {**os.environ, "PYTHONPATH": os.fspath(SOURCE_ROOT), "PYTHONSAFEPATH": "1", "PYTHONIOENCODING": "utf-8"}
+    variables = {**os.environ, **own_modules(), "PYTHONIOENCODING": "utf-8"}
     with tempfile.TemporaryFile() as given:
         given.write(data)
         given.seek(0)

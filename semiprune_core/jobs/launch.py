@@ -28,16 +28,20 @@ def command(folder: Path, *, nproc: int = 1) -> list[str]:
     return [*torchrun, "--module", WORKER_MODULE, os.fspath(folder)]
 
 
+def own_modules() -> dict[str, str]:
+    """What a Python process of ours is told so that it finds our package wherever it is started, and nothing there."""
+    search = os.pathsep.join(filter(None, (os.fspath(SOURCE_ROOT), os.environ.get("PYTHONPATH", ""))))
+    return {"PYTHONPATH": search, "PYTHONSAFEPATH": "1"}
+
+
 def environment(launch: str, folder: Path, lock_handles: tuple[int, ...]) -> Mapping[str, str]:
     """This environment and: which launch of which job it is, its locks, where our package is, nothing from the cwd."""
-    search = os.pathsep.join(part for part in (os.fspath(SOURCE_ROOT), os.environ.get("PYTHONPATH", "")) if part)
     return {
         **os.environ,
+        **own_modules(),
         LAUNCH_VARIABLE: launch,
         FOLDER_VARIABLE: folder_mark(folder),
         LOCKS_VARIABLE: ",".join(str(handle) for handle in lock_handles),
-        "PYTHONPATH": search,
-        "PYTHONSAFEPATH": "1",
         "PYTHONUNBUFFERED": "1",
     }
 

@@ -30,6 +30,7 @@ from sqlalchemy.exc import DBAPIError
 from semiprune_core import files
 from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.jobs import locks
+from semiprune_core.jobs.launch import own_modules
 from semiprune_core.labeling import chain, checking, migrations, schema
 from semiprune_core.labeling.appending import derive_again
 from semiprune_core.labeling.chain import Entry
@@ -84,10 +85,9 @@ def _wait(path: Path) -> float:
 
 def _quietly(path: Path, project: str) -> None:
     """Copy in a process of its own, of low priority: to walk the chain in this one would keep saves waiting."""
-    search = os.pathsep.join(filter(None, (str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", ""))))
     ended = subprocess.run(
         [sys.executable, "-c", CHILD, str(path), project],
-        env={**os.environ, "PYTHONPATH": search, "PYTHONSAFEPATH": "1"},
+        env={**os.environ, **own_modules()},
         capture_output=True,
         text=True,
         check=False,

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.jobs.launch import SOURCE_ROOT
+from semiprune_core.jobs.launch import own_modules
 
 SECONDS = 180
 REMEDY = "Run `make install` to install matching versions of torch and torchvision."
@@ -67,7 +67,7 @@ def look() -> Machine:
     """Look once per process; takes as long as loading torch does, and no time where it is loaded already."""
     if "torch" in sys.modules:
         return explore()
-    environment = {**os.environ, "PYTHONPATH": os.fspath(SOURCE_ROOT), "PYTHONSAFEPATH": "1"}
+    environment = {**os.environ, **own_modules()}
     command = [sys.executable, "-m", "semiprune_core.learning.machine"]
     try:
         done = subprocess.run(

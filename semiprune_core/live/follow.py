@@ -28,6 +28,7 @@ from semiprune_core import files, jobs
 from semiprune_core.errors import MissingStepError, SemiPruneError
 from semiprune_core.importing.follow_up import features_are_on
 from semiprune_core.jobs import locks
+from semiprune_core.jobs.launch import own_modules
 from semiprune_core.labeling import LabelStore, open_store, schema
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.learning.quality import FEWEST
@@ -159,7 +160,6 @@ def watch(project: Project) -> None:
 
 
 def _start(project: Project, folder: Path) -> subprocess.Popen[bytes]:
-    search = os.pathsep.join(filter(None, (str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", ""))))
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     with open(folder / LOG, "wb") as log_file:
         return subprocess.Popen(
@@ -167,7 +167,7 @@ def _start(project: Project, folder: Path) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=log_file,
             stderr=log_file,
-            env={**os.environ, **threads, "PYTHONPATH": search, "PYTHONSAFEPATH": "1"},
+            env={**os.environ, **threads, **own_modules()},
             start_new_session=True,
         )
 
