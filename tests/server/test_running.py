@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,7 @@ from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.routes import studio_routes
 from tests.browser.label_support import Studio
 from tests.browser.serving import LET_IN, ROOT, TOKEN, Server
+from tests.server.network import Network
 from tests.support.waiting import wait_until
 
 WATCH = """
@@ -54,7 +57,21 @@ if "SEMIPRUNE_TOKEN" in os.environ and "streamlit" not in sys.orig_argv:
     note(f"token {sys.orig_argv}")
 """
 EVIL = "http://evil.example/a.png"
+FOREIGN = ("http://evil.example", "http://localhost:1", "http://127.0.0.1", "http://192.0.2.7", "null")
 NAMES = (EVIL, f"![a]({EVIL})", "www.evil.example", f"<img src={EVIL}>")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def network():
+    """A network without a way out, which counts calls to the outside; None where there can be none."""
+    try:
+        network = Network()
+    except OSError:
+        yield None
+        return
+    with network.entered():
+        yield network
+    network.close()
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +120,7 @@ def handshake(server: Server, *headers: str) -> int:
 def test_only_its_own_page_opens_the_websocket(server):
     assert handshake(server, f"Origin: http://localhost:{server.port}") == 101
     assert handshake(server) == 403
-    for origin in ("http://evil.example", "http://localhost:1", "http://127.0.0.1", "http://192.0.2.7", "null"):
+    for origin in FOREIGN:
         assert handshake(server, f"Origin: {origin}") == 403
 
 
@@ -130,7 +147,9 @@ def ask(server: Server, path: str, headers: dict[str, str]) -> None:
         urllib.request.urlopen(urllib.request.Request(server.url + path, headers=LET_IN | headers), timeout=60).close()
 
 
-def test_a_walk_with_hostile_origins_and_names_calls_nobody(server, folder):
+@pytest.fixture(scope="module")
+def walked(server):
+    """All pages and routes with hostile origins and names, and an import of a table full of addresses."""
     project = server.project("evil", n=6, classes=NAMES, names=[f"{number}www.evil.example.png" for number in range(6)])
     project.update(title=NAMES[1])
     table = server.pictures / "table.csv"
@@ -146,11 +165,47 @@ def test_a_walk_with_hostile_origins_and_names_calls_nobody(server, folder):
         path = re.sub("{.*?}", "evil", route.path)
         for headers in ({"Origin": "http://evil.example"}, {"Referer": EVIL, "X-Forwarded-For": "192.0.2.7"}):
             ask(server, path, headers | {"X-Forwarded-Host": "evil.example", "X-File-Name": EVIL})
+    for origin in FOREIGN:
+        handshake(server, f"Origin: {origin}")
     wait_until(lambda: job.status().state not in (jobs.QUEUED, jobs.RUNNING), "the import")
     assert job.status().state == jobs.DONE, job.log_tail()
+
+
+def test_a_walk_with_hostile_origins_and_names_calls_nobody(walked, folder):
     assert noted(folder, "socket") == []
     assert noted(folder, "begun worker"), "jobs are watched too"
     assert noted(folder, "token") == [], "nobody but the app is told the token"
+
+
+def test_no_packet_of_the_walk_goes_to_the_outside(walked, server, network):
+    if network is None:
+        pytest.skip("only root, on Linux, can make a network of its own")
+    assert network.holds(server.process.pid)
+    assert network.calls() == []
+
+
+def connect_by_c(address: str, port: int) -> None:
+    """A call that no hook in Python sees."""
+    with socket.socket(type=socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as line:
+        place = struct.pack("=H", socket.AF_INET) + struct.pack("!H", port) + socket.inet_aton(address) + bytes(8)
+        ctypes.CDLL(None).connect(line.fileno(), place, len(place))
+
+
+def test_the_network_sees_calls_and_lets_none_out(network):
+    if network is None:
+        pytest.skip("only root, on Linux, can make a network of its own")
+    with contextlib.closing(Network()) as another, another.entered():
+        with socket.create_server(("127.0.0.1", 0)) as own, socket.create_connection(own.getsockname()):
+            assert another.calls() == []
+        for address in ("192.0.2.7", "2001:db8::7"):
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((address, 80))
+            assert f"{address}:80" in another.calls()
+        connect_by_c("192.0.2.7", 443)
+        assert "192.0.2.7:443" in another.calls()
+        with pytest.raises(socket.gaierror):
+            socket.getaddrinfo("evil.example", 80)
+        assert any(call.endswith(":53") for call in another.calls())
 
 
 OTHER = """
