@@ -98,23 +98,44 @@ def is_inside(path: Path, root: Path) -> bool:
     return os.path.commonpath([path, root]) == str(root)
 
 
+def leads_inside(path: str | Path, root: Path) -> bool:
+    """Whether what lies at ``path``, links followed, is under ``root`` (a real path)."""
+    try:
+        return is_inside(Path(os.path.realpath(path)), root)
+    except OSError:  # a link that was put there or taken away at this moment
+        return False
+
+
 def real_path(text: str, *, base: Path | None = None) -> Path:
     """Where a path leads, links followed; addresses of other machines are refused."""
     PathGuard.check_text(text)
-    return Path(os.path.realpath(os.path.expanduser(text) if base is None else os.path.join(base, text)))
+    try:
+        return Path(os.path.realpath(os.path.expanduser(text) if base is None else os.path.join(base, text)))
+    except OSError:
+        raise UnsafePathError(
+            f"{shown(text)} was moved while it was looked up. Try again.", code="FILE_MISSING"
+        ) from None
 
 
 def open_beneath(root: str, path: str) -> int:
     """A descriptor to read the file ``path``, which lies under ``root``; links are followed as long as they stay there.
 
-    Where it really lies is looked up first, then every folder on the way is opened from the one before it and none may
-    be a link: one that is put in a folder's place between the two leads nowhere.
+    ``root`` is a real path, as the guard gives it.
     """
     real = os.path.realpath(path)
     if not is_inside(Path(real), Path(root)):
         raise UnsafePathError(f"{shown(path)} leads outside its folder {shown(root)}. Copy the file into it.")
-    *folders, name = Path(real).relative_to(root).parts or (".",)
-    folder = os.open(root, FOLDER_FLAGS)
+    return open_real(real)
+
+
+def open_real(path: str | Path) -> int:
+    """A descriptor to read what lies at a real path, as the guard gives it: what was checked is what is opened.
+
+    Every folder on the way is opened from the one before it and none may be a link: one that is put in the place of a
+    folder, or of the file, after the check leads nowhere.
+    """
+    top, *folders, name = (*Path(path).parts, ".") if path == "/" else Path(path).parts
+    folder = os.open(top, FOLDER_FLAGS)
     try:
         for part in folders:
             inner = os.open(part, FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder)

@@ -11,7 +11,6 @@ The arrays are unpacked piece by piece into the scratch folder and memory-mapped
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tokenize
@@ -27,6 +26,7 @@ from semiprune_core.importing.sources import ziplist
 from semiprune_core.importing.sources.archive import guarded_file, name_hash, repeated
 from semiprune_core.importing.sources.base import ARCHIVE_FORM, POOL_SPLIT, SOURCES, ArrayRow, Entry, Origin
 from semiprune_core.importing.sources.layout import split_of
+from semiprune_core.importing.sources.opening import opened
 from semiprune_core.paths import PathGuard, normal_relative, shown
 from semiprune_core.records import Problem
 
@@ -215,13 +215,9 @@ def _unpacked(path: Path, member: ziplist.Member, target: Path) -> np.ndarray:
             f"{shown(path.name)} unpacks to {member.size / 1e6:.0f} MB, but only {free / 1e6:.0f} MB are free. "
             "Free some space and try again."
         )
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with open(target, "wb") as file:
-            for piece in ziplist.unpack(handle, member.inside(path)):
-                file.write(piece)
-    finally:
-        os.close(handle)
+    with opened(path) as packed, open(target, "wb") as file:
+        for piece in ziplist.unpack(packed.fileno(), member.inside(path)):
+            file.write(piece)
     try:
         return np.load(target, mmap_mode="r", allow_pickle=False)
     except HEADER_DAMAGE as error:

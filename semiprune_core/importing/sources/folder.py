@@ -7,6 +7,7 @@ names that differ only in Unicode spelling are reported and left out.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import unicodedata
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ from pathlib import Path
 from semiprune_core.errors import SourceError, UnsafePathError
 from semiprune_core.importing.sources import layout, tiny_imagenet
 from semiprune_core.importing.sources.base import SOURCES, Entry, FileAt, Form, Origin
-from semiprune_core.paths import PathGuard, is_inside, normal_relative, shown
+from semiprune_core.importing.sources.opening import listed
+from semiprune_core.paths import PathGuard, leads_inside, normal_relative, open_real, shown
 from semiprune_core.records import Problem
 
 
@@ -55,8 +57,7 @@ class FolderSource:
     def _children(self, folder: str) -> list[tuple[str, bool]]:
         """What of a folder is to be visited and whether it is a folder itself, last name first."""
         try:
-            with os.scandir(os.path.join(self.root, folder)) as entries:
-                listed = [(entry.name, _kind(entry)) for entry in entries]
+            children = listed(self.root / folder)
         except OSError as error:
             self._note(
                 folder or ".",
@@ -64,7 +65,7 @@ class FolderSource:
                 f"could not be listed ({error.strerror}) and was left out. Make it readable.",
             )
             return []
-        seen = [(name, kind) for name, kind in listed if not self._leaves_out(name)]
+        seen = [(name, kind) for name, kind in children if not self._leaves_out(name)]
         seen = [(n, kind) for n, kind in seen if not self._layout.ignores(f"{folder}/{n}" if folder else n)]
         twins = layout.twins(name for name, _ in seen)
         usable = []
@@ -105,12 +106,12 @@ class FolderSource:
         return True
 
     def _stays_inside(self, relative: str) -> bool:
-        real = Path(os.path.realpath(self.root / relative))
-        if not is_inside(real, self.root):
+        place = self.root / relative
+        if not leads_inside(place, self.root):
             return self._note(relative, "PATH_OUTSIDE_ROOT", "is a link out of its folder. Copy the file itself.")
-        if real.is_dir():
+        if place.is_dir():
             return self._note(relative, "LINKED_FOLDER", "is a link to a folder and was not followed.")
-        if not real.is_file():
+        if not place.is_file():
             return self._note(relative, "FILE_MISSING", "is a broken link. Remove it.")
         return True
 
@@ -119,14 +120,6 @@ class FolderSource:
         path = relative.encode("utf-8", "backslashreplace").decode()
         self.problems.append(Problem(path, code, f"{shown(path)} {what}"))
         return False
-
-
-def _kind(entry: os.DirEntry[str]) -> str:
-    if entry.is_symlink():
-        return "link"
-    if entry.is_dir(follow_symlinks=False):
-        return "folder"
-    return "file" if entry.is_file(follow_symlinks=False) else "other"
 
 
 def _is_utf8(name: str) -> bool:
@@ -143,7 +136,7 @@ def guarded_folder(location: str, guard: PathGuard) -> Path:
     if not root.is_dir():
         raise SourceError(f"{shown(location)} is not a folder. Check its name.", code="FOLDER_MISSING")
     try:
-        os.scandir(root).close()
+        os.close(open_real(root))
     except OSError as error:
         raise SourceError(
             f"The folder {shown(location)} cannot be listed ({error.strerror}). Make it readable.",
@@ -153,21 +146,23 @@ def guarded_folder(location: str, guard: PathGuard) -> Path:
 
 
 def _subfolders(folder: Path) -> list[str]:
-    """Visible sub-folders; none where the folder cannot be read, which the listing itself reports."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and not layout.is_hidden(e.name))
-    except OSError:
-        return []
+    """Visible sub-folders."""
+    return sorted(name for name, kind in _visible(folder) if kind == "folder")
+
+
+def _visible(folder: Path) -> list[tuple[str, str]]:
+    """(name, kind) of what is not hidden; nothing where the folder cannot be read, which the listing itself reports."""
+    with contextlib.suppress(OSError):
+        return [(name, kind) for name, kind in listed(folder) if not layout.is_hidden(name)]
+    return []
 
 
 def _only_subfolder(folder: Path) -> Path | None:
     """The one sub-folder of a folder that holds nothing else, unless its name is a split."""
-    with os.scandir(folder) as entries:
-        visible = [entry for entry in entries if not layout.is_hidden(entry.name)]
-    if len(visible) != 1 or not visible[0].is_dir(follow_symlinks=False):
+    visible = _visible(folder)
+    if len(visible) != 1 or visible[0][1] != "folder":
         return None
-    name = visible[0].name
+    name = visible[0][0]
     if name.lower() in layout.SPLIT_FOLDERS or not os.access(folder / name, os.R_OK | os.X_OK):
         return None
     return folder / name

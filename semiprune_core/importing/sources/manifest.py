@@ -11,6 +11,7 @@ import codecs
 import contextlib
 import csv
 import itertools
+import mmap
 import os
 from array import array
 from collections.abc import Iterator
@@ -28,7 +29,8 @@ from semiprune_core.importing.sources.archive import guarded_file, name_hash, re
 from semiprune_core.importing.sources.base import POOL_SPLIT, SOURCES, Entry, FileAt, Form, Origin
 from semiprune_core.importing.sources.folder import guarded_folder
 from semiprune_core.importing.sources.layout import IMAGE_SUFFIXES, has_hidden_part, split_of, suffix_of
-from semiprune_core.paths import PLAIN, PathGuard, is_inside, normal_relative, shown
+from semiprune_core.importing.sources.opening import opened, opened_text
+from semiprune_core.paths import PLAIN, PathGuard, is_inside, leads_inside, normal_relative, shown
 from semiprune_core.records import Problem
 
 GUESS = "(guess)"
@@ -66,7 +68,7 @@ class Table:
 
     def _csv_rows(self) -> Iterator[Row]:
         assert self.encoding is not None and self.separator is not None
-        with open(self.path, encoding=self.encoding, newline="") as file:
+        with opened_text(self.path, self.encoding) as file:
             numbered = _csv_cells(self.path, file, self.separator)
             next(numbered, None)
             yield from ((number, cells) for number, cells in numbered if any(cells))
@@ -99,14 +101,14 @@ def _are_images(cells: list[str]) -> bool:
 
 
 def _open_table(path: Path) -> Table:
-    with open(path, "rb") as file:
+    with opened(path) as file:
         start = file.read(4)
     if start == b"PAR1":
         with contextlib.closing(limited.stream(read_parquet, os.fspath(path), name=path.name)) as rows:
             columns = tuple(next(rows))
             return Table(path, columns, first=tuple(enumerate(itertools.islice(rows, PREVIEWED), start=1)))
     encoding = _encoding(path)
-    with open(path, encoding=encoding, newline="") as file:
+    with opened_text(path, encoding) as file:
         separator = _separator(_header_line(path, file))
         file.seek(0)
         _, header = next(_csv_cells(path, file, separator), (0, []))
@@ -118,7 +120,7 @@ def _open_table(path: Path) -> Table:
 
 def _encoding(path: Path) -> str:
     """The encoding of a text file, by its mark or by trying; a line that fits none is named."""
-    with open(path, "rb") as file:
+    with opened(path) as file:
         start = file.read(4096)
         for mark, name in (
             (codecs.BOM_UTF8, "utf-8-sig"),
@@ -173,7 +175,7 @@ def _named_text(path: Path, encoding: str) -> Iterator[None]:
 def _first_bad_line(path: Path, encoding: str) -> int:
     """The decoder reads ahead, so the line is found by reading once more with bad letters marked."""
     number = 1
-    with open(path, encoding=encoding, errors="replace", newline="") as file:
+    with opened_text(path, encoding, "replace") as file:
         for number, line in enumerate(iter(lambda: file.readline(MAX_LINE), ""), start=1):
             if "\ufffd" in line:
                 return number
@@ -231,10 +233,15 @@ def _named_parquet(path: Path) -> Iterator[None]:
         ) from error
 
 
+def _mapped(path: str) -> mmap.mmap:
+    with opened(path) as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
 def read_parquet(path: str) -> Iterator[list[str]]:
     """The names of the columns, then the cells of each row. Only for a limited process."""
     number = 0
-    with _named_parquet(Path(path)), pq.ParquetFile(path, memory_map=True) as file:
+    with _named_parquet(Path(path)), pq.ParquetFile(pa.BufferReader(_mapped(path))) as file:
         yield list(file.schema_arrow.names)
         for batch in file.iter_batches(BATCH, use_threads=False):
             for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -379,7 +386,7 @@ class ManifestSource:
             self._note(number, path, "PATH_HIDDEN", f"names {shown(path)}, a hidden file or in a hidden folder.")
             return False
         place = os.path.join(self._root, path)
-        if not is_inside(Path(os.path.realpath(place)), self._root):
+        if not leads_inside(place, self._root):
             self._note(number, path, "PATH_OUTSIDE_ROOT", f"names {shown(path)}, a link out of its folder.")
             return False
         if not os.path.isfile(place):

@@ -6,7 +6,6 @@ that it still lies under its root, is a plain file, and is not too large.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Callable
@@ -19,7 +18,8 @@ from semiprune_core.errors import SourceError
 from semiprune_core.importing import corruptions, images
 from semiprune_core.importing.sources import ziplist
 from semiprune_core.importing.sources.base import ArchiveMember, ArrayRow, BlobPart, Entry, FileAt
-from semiprune_core.paths import open_beneath, shown
+from semiprune_core.importing.sources.opening import named
+from semiprune_core.paths import open_beneath, open_real, shown
 
 MAX_FILE_BYTES = 200 * 10**6
 
@@ -47,35 +47,23 @@ def read_bytes(entry: Entry) -> bytes:
         return _file(entry.locator, entry.path)
     if isinstance(entry.locator, BlobPart):
         at = entry.locator
-        return os.pread(_opened(at.file, _version(at.file)).number, at.size, at.offset)
+        return os.pread(_blob(at.file, _version(at.file)).number, at.size, at.offset)
     assert isinstance(entry.locator, ArchiveMember)
     return _member(entry.locator)
 
 
 def _file(at: FileAt, name: str) -> bytes:
-    try:
+    with named(name):
         handle = open_beneath(at.root, at.path)
-    except OSError as error:
-        raise _unreadable(name, error) from error
     with open(handle, "rb") as file:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             raise SourceError(f"{shown(name)} is not a plain file and was left out.", code="NOT_A_FILE")
         _check_bytes(name, info.st_size)
-        try:
+        with named(name):
             data = file.read(MAX_FILE_BYTES + 1)
-        except OSError as error:
-            raise _unreadable(name, error) from error
         _check_bytes(name, len(data))
         return data
-
-
-def _unreadable(name: str, error: OSError) -> SourceError:
-    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-        return SourceError(f"{shown(name)} is missing. Check its name, or put it back.", code="FILE_MISSING")
-    return SourceError(
-        f"{shown(name)} cannot be read ({error.strerror}). Check its permissions and the disk.", code="FILE_UNREADABLE"
-    )
 
 
 def _check_bytes(name: str, size: int) -> None:
@@ -89,10 +77,8 @@ def _check_bytes(name: str, size: int) -> None:
 
 def _version(path: str) -> tuple[int, int]:
     """Changes when the file does, so that a cache never serves an old one."""
-    try:
+    with named(path):
         info = os.stat(path)
-    except OSError as error:
-        raise _unreadable(path, error) from error
     return info.st_mtime_ns, info.st_size
 
 
@@ -107,11 +93,15 @@ class _Handle:
 
 
 @lru_cache(maxsize=4)
-def _opened(path: str, version: tuple[int, int]) -> _Handle:
-    try:
+def _archive(path: str, version: tuple[int, int]) -> _Handle:
+    with named(path):
+        return _Handle(open_real(path))
+
+
+@lru_cache(maxsize=4)
+def _blob(path: str, version: tuple[int, int]) -> _Handle:
+    with named(path):
         return _Handle(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-    except OSError as error:
-        raise _unreadable(path, error) from error
 
 
 @lru_cache(maxsize=4)
@@ -121,7 +111,7 @@ def _mapped(path: str, version: tuple[int, int]) -> np.ndarray:
 
 def _member(at: ArchiveMember) -> bytes:
     _check_bytes(at.name, at.size)
-    handle = _opened(at.archive, _version(at.archive))
+    handle = _archive(at.archive, _version(at.archive))
     return b"".join(ziplist.unpack(handle.number, at))
 
 

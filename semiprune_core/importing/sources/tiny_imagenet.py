@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from semiprune_core.importing.sources.base import POOL_SPLIT, TEST_SPLIT
+from semiprune_core.importing.sources.opening import listed, named
+from semiprune_core.paths import open_beneath
 
 ANNOTATIONS = "val/val_annotations.txt"
 TEXTS = {"words.txt", "wnids.txt"}
@@ -48,17 +50,21 @@ def is_tiny_imagenet(root: Path) -> bool:
 
 
 def read_layout(root: Path) -> TinyLayout:
-    wnids = sorted(folder.name for folder in (root / "train").iterdir() if folder.is_dir())
+    with named("train"):
+        wnids = sorted(name for name, kind in listed(root / "train") if kind == "folder")
     words = dict.fromkeys(wnids, "")
-    for line in _lines(root / "words.txt"):
+    for line in _lines(root, "words.txt"):
         wnid, _, synonyms = line.partition("\t")
         if wnid in words:
             words[wnid] = synonyms.split(",")[0].strip()
     common = Counter(words.values())
     names = {wnid: name if name and common[name] == 1 else f"{name} {wnid}".strip() for wnid, name in words.items()}
-    rows = (line.split("\t") for line in _lines(root / ANNOTATIONS))
+    rows = (line.split("\t") for line in _lines(root, ANNOTATIONS))
     return TinyLayout(names, {row[0]: row[1] for row in rows if len(row) > 1})
 
 
-def _lines(path: Path) -> list[str]:
-    return path.read_text("utf-8", errors="replace").splitlines() if path.is_file() else []
+def _lines(root: Path, name: str) -> list[str]:
+    if not (root / name).is_file():
+        return []
+    with named(name), open(open_beneath(str(root), str(root / name)), encoding="utf-8", errors="replace") as file:
+        return file.read().splitlines()

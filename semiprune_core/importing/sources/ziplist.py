@@ -22,6 +22,7 @@ import numpy as np
 
 from semiprune_core.errors import SourceError, UnsafePathError
 from semiprune_core.importing.sources.base import ArchiveMember
+from semiprune_core.importing.sources.opening import opened
 from semiprune_core.paths import normal_relative, shown
 
 MAX_MEMBERS = 2_000_000
@@ -71,11 +72,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Where the central directory lies."""
+    """Where the central directory lies, in a file of ``archive_size`` bytes."""
 
     offset: int
     size: int
     count: int
+    archive_size: int
 
 
 def corrupt(path: Path, why: str) -> SourceError:
@@ -84,8 +86,8 @@ def corrupt(path: Path, why: str) -> SourceError:
 
 def find_directory(path: Path) -> Directory:
     """The central directory, if all end records agree with each other and with the file's size."""
-    size = path.stat().st_size
-    with open(path, "rb") as file:
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
         tail_at = max(0, size - END.size - FULL16)
         file.seek(tail_at)
         tail = file.read()
@@ -119,7 +121,7 @@ def find_directory(path: Path) -> Directory:
         )
     if count * CENTRAL.size > length:
         raise corrupt(path, f"its directory is too short for {count:,} entries")
-    return Directory(offset, length, count)
+    return Directory(offset, length, count, size)
 
 
 def _zip64(path: Path, file: BinaryIO, locator: bytes, locator_at: int) -> tuple[int, int, int, int]:
@@ -136,7 +138,7 @@ def _zip64(path: Path, file: BinaryIO, locator: bytes, locator_at: int) -> tuple
 
 def members(path: Path, directory: Directory) -> Iterator[Member]:
     """All lines of the central directory, streamed, in the archive's own order."""
-    with open(path, "rb") as file:
+    with opened(path) as file:
         file.seek(directory.offset)
         left = directory.size
         for _ in range(directory.count):
@@ -218,7 +220,7 @@ def check(path: Path, *, remedy: str = UNPACK) -> Directory:
             raise corrupt(path, f"{shown(member.name)} lies beyond its directory")
         starts.append(member.offset)
         ends.append(member.offset + LOCAL.size + member.compressed)
-    packed = path.stat().st_size
+    packed = directory.archive_size
     if total > RATIO_FREE_BYTES and total > MAX_RATIO * packed:
         raise _too_large(path, "it unpacks", total, packed, remedy)
     if total > MAX_TOTAL_BYTES:

@@ -12,9 +12,9 @@ import pytest
 
 from semiprune_core.errors import InvalidSettingError, SourceError, UnknownNameError, UnsafePathError
 from semiprune_core.importing.images import content_hash
-from semiprune_core.importing.sources import SOURCES, SourceSpec, open_source, parse_source
+from semiprune_core.importing.sources import SOURCES, SourceSpec, open_source, opening, parse_source
 from semiprune_core.importing.sources.reading import read_entry
-from semiprune_core.paths import PathGuard
+from semiprune_core.paths import PathGuard, open_real
 from tests.hostile_inputs.cases import GOOD, encoded, picture
 
 
@@ -223,14 +223,13 @@ def test_a_folder_without_rights_is_listed(root):
 def test_a_folder_that_cannot_be_listed_is_a_problem(root, monkeypatch):
     fill(root / "pics", "cat/1.png", "dog/2.png")
     source = opened(root, str(root / "pics"))
-    scandir = os.scandir
 
     def refusing(path):
-        if str(path).endswith("cat"):
+        if path.name == "cat":
             raise PermissionError(13, "Permission denied")
-        return scandir(path)
+        return open_real(path)
 
-    monkeypatch.setattr(os, "scandir", refusing)
+    monkeypatch.setattr(opening, "open_real", refusing)
     assert list(placed(source)) == ["dog/2.png"]
     assert [(problem.path, problem.code) for problem in source.problems] == [("cat", "FOLDER_UNREADABLE")]
 
