@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 from sqlalchemy import event as sa_event
 
 from semiprune_core.errors import DiskFullError
 from semiprune_core.labeling import LabelStore, reserve
 from semiprune_core.labeling.checking import damage_of
+from tests.support.small_disk import mounted
 
 
 def label(store, event, images):
@@ -24,15 +23,8 @@ def opened(path):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of eight megabytes; mounting one takes a privileged user."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    try:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no small disk can be mounted here")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
+    with mounted(tmp_path / "disk", megabytes=8) as folder:
+        yield folder
 
 
 def fill(folder):

@@ -1,5 +1,6 @@
 """Images, uploads and downloads by URL."""
 
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -8,8 +9,12 @@ from starlette.testclient import TestClient
 
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.project.pool import show_id
+from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import browser_token, studio_routes
 from semiprune_core.server import uploads as upload_routes
+from tests.support.small_disk import mounted
+
+PIECE = 1 << 20
 
 
 @pytest.fixture
@@ -148,20 +153,52 @@ def test_a_file_that_does_not_fit_on_the_disk_is_refused_first(client, token, mo
     assert (answer.status_code, answer.json()["code"]) == (507, "DISK_FULL")
 
 
-def test_a_file_of_unknown_length_is_refused_before_it_takes_the_last_space(client, token, monkeypatch, workspace):
+def in_pieces(app, between):
+    """An app that gets the body of a request piece by piece, as from a network; the test client sends it whole."""
+
+    async def wrapped(scope, receive, send):
+        body = (await receive())["body"]
+        pieces = [body[start : start + PIECE] for start in range(0, len(body), PIECE)] or [b""]
+
+        async def next_piece():
+            between()
+            return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
+
+        await app(scope, next_piece, send)
+
+    return wrapped
+
+
+def send_six_pieces(workspace, monkeypatch, between):
+    """The answer to an upload that does not say how long it is, with 4 MB to be kept free; what is left of it."""
+    monkeypatch.setattr(upload_routes, "KEEP_FREE", 4 * PIECE)
+    app = in_pieces(Starlette(routes=studio_routes(workspace)), between)
+    client, token = TestClient(app, base_url="http://localhost:8501"), {"x-semiprune-token": browser_token(workspace)}
     upload = begin(client, token)
-    files_folder = workspace.uploads_folder / upload / "files"
+    answer = client.put(f"/studio/uploads/{upload}/0", headers=token, content=iter([bytes(6 * PIECE)]))
+    assert "content-length" not in answer.request.headers
+    return answer, list((workspace.uploads_folder / upload / "files").iterdir())
 
-    def disk_usage(_):
-        taken = sum(path.stat().st_size for path in files_folder.iterdir())
-        return SimpleNamespace(free=(8 << 20) - taken)
 
-    monkeypatch.setattr(upload_routes, "KEEP_FREE", 4 << 20)
+def test_a_file_of_unknown_length_is_refused_before_it_takes_the_last_space(workspace, monkeypatch):
+    def disk_usage(folder):
+        taken = sum(path.stat().st_size for path in (folder / "files").iterdir())
+        return SimpleNamespace(free=8 * PIECE - taken)
+
     monkeypatch.setattr(upload_routes.shutil, "disk_usage", disk_usage)
-    pieces = (bytes(1 << 20) for _ in range(6))
-    answer = client.put(f"/studio/uploads/{upload}/0", headers=token, content=pieces)
-    assert (answer.status_code, answer.json()["code"]) == (507, "DISK_FULL")
-    assert list(files_folder.iterdir()) == []
+    answer, left = send_six_pieces(workspace, monkeypatch, between=lambda: None)
+    assert (answer.status_code, answer.json()["code"], left) == (507, "DISK_FULL", [])
+
+
+def test_on_a_small_disk_it_takes_none_of_what_is_kept_free(tmp_path, monkeypatch):
+    with mounted(tmp_path / "disk", megabytes=8) as disk:
+        free = []
+        answer, left = send_six_pieces(
+            Workspace(disk), monkeypatch, between=lambda: free.append(shutil.disk_usage(disk).free)
+        )
+        assert (answer.status_code, answer.json()["code"], left) == (507, "DISK_FULL", [])
+        assert 4 * PIECE <= min(free) < 6 * PIECE, "some of it was written before it was refused"
+        assert shutil.disk_usage(disk).free > 7 * PIECE
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x" * 300 + ".csv", "%ed%a0%80.csv"])
