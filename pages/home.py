@@ -18,6 +18,7 @@ from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing import ImportSettings, begin_project, can_repeat
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.jobs import states
+from semiprune_core.labeling import copies_note
 from semiprune_core.project.pool import Pool, show_id
 from semiprune_core.project.workspace import Project, slug_of
 
@@ -252,4 +253,6 @@ with grid:
         else:
             card(seen)
 if listed:
+    if note := copies_note():
+        st.caption(note)
     demos(first=False)

@@ -13,6 +13,7 @@ from semiprune_core import files
 from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.jobs import list_jobs, states
 from semiprune_core.labeling import (
+    copies_note,
     copy_labels,
     forget_project,
     has_store,
@@ -118,11 +119,14 @@ def restore(workspace: Workspace, name: str) -> list[str]:
         restore_project(workspace, name)
         done.append("project.json was restored from its backup.")
     project = workspace.project(name)
-    damage = label_damage(project)
-    if damage is not None:
-        done.append(_told(restore_labels(project)))
+    try:
+        if label_damage(project) is not None:
+            done.append(_told(restore_labels(project)))
+    except WorkspaceError as error:
+        raise WorkspaceError(" ".join([*done, str(error)]), code=error.code) from error
     if not done:
-        raise WorkspaceError(f"Nothing of project '{name}' needs restoring.", code="SOUND")
+        sound = f"Nothing of project '{name}' needs restoring."
+        raise WorkspaceError(" ".join(filter(None, (sound, copies_note()))), code="SOUND")
     return done
 
 

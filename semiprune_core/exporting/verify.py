@@ -18,7 +18,7 @@ from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.exporting.base import FOLDER_ROLE, MANIFEST_SUFFIX, NAME_DIGITS, Export, open_export
 from semiprune_core.exporting.content import selection_sha256
 from semiprune_core.exporting.trees import SUMS
-from semiprune_core.labeling import damaged_copies, has_store, label_damage
+from semiprune_core.labeling import copies_note, damaged_copies, has_store, label_damage
 from semiprune_core.methods import select_coreset
 from semiprune_core.paths import shown
 from semiprune_core.progress import Progress, Stopped
@@ -83,7 +83,8 @@ def _project(project: Project) -> Found:
     }
     if has_store(project):
         damage = label_damage(project)
-        found["labels"] = [f"{damage.reason} (semiprune restore {project.name})"] if damage else []
+        remedy = "restore PostgreSQL from a backup of its own" if copies_note() else f"semiprune restore {project.name}"
+        found["labels"] = [f"{damage.reason} ({remedy})"] if damage else []
         found["labels"] += [f"the copy {copy.name} is damaged; delete it" for copy in damaged_copies(project)]
     broken = list(jobs.damaged_jobs(project).values())
     statuses = [job.status() for job in jobs.list_jobs(project)]

@@ -4,6 +4,7 @@ from semiprune_core.labeling.events import Ack, Event, Held
 from semiprune_core.labeling.store import (
     LabelStore,
     class_book,
+    copies_note,
     copy_labels,
     damaged_copies,
     forget_project,
@@ -21,6 +22,7 @@ __all__ = [
     "Held",
     "LabelStore",
     "class_book",
+    "copies_note",
     "copy_labels",
     "damaged_copies",
     "forget_project",

@@ -108,11 +108,19 @@ def damaged_copies(project: Project) -> list[Path]:
     return [copy for copy in copies_of(store_file(project)) if not copy_is_whole(copy)]
 
 
+def copies_note() -> str | None:
+    """Why no copies of labels are kept, and what to do instead; None where they are kept."""
+    if not os.environ.get(URL_VARIABLE):
+        return None
+    return "Labels are stored in PostgreSQL, so the app keeps no copies of them: make backups of that database itself."
+
+
 def restore_labels(project: Project) -> Restored:
     """Put a sound label store in the place of a damaged one, which is set aside."""
     if os.environ.get(URL_VARIABLE):
         raise WorkspaceError(
-            f"The labels of project '{project.name}' are in a PostgreSQL database. Restore that from its own backups.",
+            f"The labels of project '{project.name}' are damaged. They are stored in PostgreSQL, so the app keeps no "
+            "copies of them: restore that database from a backup of its own.",
             code="NO_BACKUP",
         )
     return restore_store(store_file(project), project.name)
