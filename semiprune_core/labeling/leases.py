@@ -5,13 +5,14 @@ decided it and those who hold a lease on it count. The whole hand-out is one wri
 
 While several people label, nobody is given, or keeps when asking again, more than a fair share of what is open. Who got
 nothing holds a place in the line for a while, so that the others' shares shrink and there is something next time; from
-a name that has not asked for as long, what exceeds its share is taken.
+a name that has not asked for as long, what exceeds its share is taken. A name costs nothing to invent, a decision is on
+record: all newcomers, names that have not decided anything yet, together have one person's share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -32,6 +33,13 @@ WAITING = -1
 """In the place of an image: somebody waits. No picture's hash is expected to be this number of 64 bits."""
 WAITING_S = 240.0
 """Longer than a page takes from one renewal to the next, so that the others give back meanwhile."""
+
+
+class Share(NamedTuple):
+    """A fair share of the images, and how many of it others have left: newcomers have theirs together."""
+
+    most: int
+    room: int
 
 
 class Leases:
@@ -63,13 +71,15 @@ class Leases:
                 leases.delete().where(leases.c.project == self.store.project, leases.c.expires_ms <= now)
             )
             share = self._fair_share(connection, drawing_id, annotator)
-            most = n if share is None else min(n, share)
+            most = n if share is None else min(n, share.most)
             images = self._next(connection, drawing_id, annotator, most)
-            if share is not None:
-                self._cut(connection, drawing_id, annotator, share)
-                if len(images) < most and self._cut_silent(connection, drawing_id, annotator, share, now):
-                    images = self._next(connection, drawing_id, annotator, most)
+            if share and len(images) < most and self._cut_silent(connection, drawing_id, annotator, share.most, now):
+                share = self._fair_share(connection, drawing_id, annotator)
+                images = self._next(connection, drawing_id, annotator, most)
+            images = images[: share.room] if share else images
             self._hold(connection, annotator, images, now, ttl_s)
+            if share:
+                self._cut(connection, drawing_id, annotator, min(share))
             if not images:
                 self._hold(connection, annotator, [WAITING], now, WAITING_S)
             return images
@@ -100,7 +110,7 @@ class Leases:
                 held.update(connection.execute(query).scalars())
             mine = [image for image in wanted if image in held]
             share = self._fair_share(connection, None, annotator)
-            renewed = mine if share is None else mine[:share]
+            renewed = mine if share is None else mine[: min(share)]
             self._hold(connection, annotator, renewed, now, ttl_s)
             for part in in_chunks(mine[len(renewed) :]):
                 connection.execute(self._of(annotator).where(leases.c.image_id.in_(part)))
@@ -127,28 +137,53 @@ class Leases:
         leases = schema.leases
         return leases.delete().where(leases.c.project == self.store.project, leases.c.annotator == annotator)
 
-    def _fair_share(self, connection: Connection, drawing_id: int | None, annotator: str) -> int | None:
+    def _fair_share(self, connection: Connection, drawing_id: int | None, annotator: str) -> Share | None:
         """How many images this annotator may hold at most; None while nobody else has any left to decide."""
-        project, leases, drawn, current = self.store.project, schema.leases, schema.drawn, schema.current
-        decided = (current.c.project == project) & (current.c.round == FIRST_ROUND) & current.c.action.is_not(None)
-        is_done = sa.exists().where(
-            decided, current.c.image_id == leases.c.image_id, current.c.holder == leases.c.annotator
-        )
-        others = sa.select(sa.func.count(sa.distinct(leases.c.annotator))).where(
-            leases.c.project == project,
-            leases.c.annotator != annotator,
-            leases.c.expires_ms > self.store.now_ms,
-            ~is_done,
-        )
-        n_others = int(connection.execute(others).scalar_one())
-        if not n_others:
+        others = self._others(connection, annotator)
+        if not others:
             return None
-        numbers = self.store.drawings.open_in(connection) if drawing_id is None else [drawing_id]
-        n_decided = sa.select(sa.func.count()).where(decided, current.c.image_id == drawn.c.image_id).scalar_subquery()
-        wanting = sa.select(sa.func.sum(drawn.c.needs - n_decided)).where(
-            drawn.c.project == project, drawn.c.drawing_id.in_(numbers), n_decided < drawn.c.needs
+        newcomers = [n_held for is_known, n_held in others if not is_known]
+        is_known = connection.execute(sa.select(self._is_known(sa.literal(annotator)))).scalar_one()
+        n_shares = len(others) - len(newcomers) + bool(newcomers or not is_known) + bool(is_known)
+        share = max(1, -(-self._n_wanting(connection, drawing_id) // n_shares))
+        if is_known:
+            return Share(share, share)
+        return Share(-(-share // (len(newcomers) + 1)), max(0, share - sum(newcomers)))
+
+    def _others(self, connection: Connection, annotator: str) -> list[tuple[bool, int]]:
+        """Of everybody else who has images left to decide, or waits for one: whether known, and how many images."""
+        project, leases, current = self.store.project, schema.leases, schema.current
+        is_done = sa.exists().where(
+            self._decided(), current.c.image_id == leases.c.image_id, current.c.holder == leases.c.annotator
         )
-        return max(1, -(-int(connection.execute(wanting).scalar() or 0) // (n_others + 1)))
+        n_held = sa.func.sum(sa.case((leases.c.image_id == WAITING, 0), else_=1))
+        query = (
+            sa.select(self._is_known(leases.c.annotator), n_held)
+            .where(leases.c.project == project, leases.c.annotator != annotator)
+            .where(leases.c.expires_ms > self.store.now_ms, ~is_done)
+            .group_by(leases.c.annotator)
+        )
+        return [(bool(is_known), int(n)) for is_known, n in connection.execute(query).fetchall()]
+
+    def _is_known(self, annotator: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+        events = schema.events
+        return sa.exists().where(events.c.project == self.store.project, events.c.annotator == annotator)
+
+    def _decided(self) -> sa.ColumnElement[bool]:
+        current = schema.current
+        is_first = current.c.round == FIRST_ROUND
+        return (current.c.project == self.store.project) & is_first & current.c.action.is_not(None)
+
+    def _n_wanting(self, connection: Connection, drawing_id: int | None) -> int:
+        """How many decisions the open images still need."""
+        drawn, current = schema.drawn, schema.current
+        numbers = self.store.drawings.open_in(connection) if drawing_id is None else [drawing_id]
+        is_decided = self._decided() & (current.c.image_id == drawn.c.image_id)
+        n_decided = sa.select(sa.func.count()).where(is_decided).scalar_subquery()
+        query = sa.select(sa.func.sum(drawn.c.needs - n_decided)).where(
+            drawn.c.project == self.store.project, drawn.c.drawing_id.in_(numbers), n_decided < drawn.c.needs
+        )
+        return int(connection.execute(query).scalar() or 0)
 
     def _next(self, connection: Connection, drawing_id: int | None, annotator: str, n: int) -> list[int]:
         """The first ``n`` images that this annotator may have, of one drawing or of all open ones, each once."""
@@ -187,16 +222,16 @@ class Leases:
         return len(mine) > share
 
     def _cut_silent(self, connection: Connection, drawing_id: int | None, annotator: str, share: int, now: int) -> bool:
-        """The same for all others that have not been heard of for as long as somebody waits."""
+        """The same for all others that have not been heard of for as long as somebody waits; newcomers lose all."""
         leases = schema.leases
         query = (
-            sa.select(leases.c.annotator)
+            sa.select(leases.c.annotator, self._is_known(leases.c.annotator))
             .where(leases.c.project == self.store.project, leases.c.annotator != annotator)
             .group_by(leases.c.annotator)
             .having(sa.func.max(leases.c.leased_ms) <= now - int(WAITING_S * 1000))
         )
-        silent = connection.execute(query).scalars().all()
-        return sum(self._cut(connection, drawing_id, name, share) for name in silent) > 0
+        silent = connection.execute(query).fetchall()
+        return sum(self._cut(connection, drawing_id, name, share if known else 0) for name, known in silent) > 0
 
     def _open_images(self, drawing_id: int, annotator: str, n: int) -> sa.Select[Any]:
         drawn, current, leases = schema.drawn, schema.current, schema.leases

@@ -98,6 +98,47 @@ def test_names_that_take_everything_do_not_keep_it_from_others(store, drawn, clo
     assert len(mine) == 10  # a third of thirty
 
 
+@pytest.fixture
+def crowd(store, drawn, event):
+    """Thirty names, of whom nobody has heard, with an image each, while ana has labeled before."""
+    store.append([event("skip", 1)])
+    names = [f"nobody {number}" for number in range(30)]
+    assert [len(store.leases.lease(name, 1)) for name in names] == [1] * 30
+    assert not len(store.leases.lease("ana", 30))
+    return names
+
+
+def test_a_crowd_of_invented_names_has_one_share(store, drawn, crowd):
+    for name in crowd:
+        store.leases.lease(name, 1)
+    assert len(store.leases.lease("ana", 30)) == 15
+    for name in crowd:
+        store.leases.lease(name, 1)
+    held = [len(store.leases.renew(name, drawn)) for name in crowd]
+    assert sum(held) <= 15 and len(store.leases.renew("ana", drawn)) == 15
+
+
+def test_a_crowd_that_renews_gives_back(store, drawn, crowd):
+    assert sum(len(store.leases.renew(name, drawn)) for name in crowd) == 15
+    assert len(store.leases.lease("ana", 30)) == 15
+
+
+def test_a_crowd_that_keeps_silent_loses_all(store, drawn, crowd, clock):
+    clock.now += 241
+    assert len(store.leases.lease("ana", 30)) == 15
+    assert len(store.leases.lease("ana", 30)) == 30
+
+
+def test_a_newcomer_has_a_full_share_after_the_first_decision(store, drawn, event):
+    store.append([event("skip", 1)])
+    store.leases.lease("ana", 20)
+    ben, eva = store.leases.lease("ben", 10), store.leases.lease("eva", 10)
+    assert (len(ben), len(eva)) == (10, 0)
+    assert len(store.leases.renew("ben", ben)) == 8  # half of the newcomers' fifteen
+    store.append([event("label", int(ben[0]), 0, annotator="ben")])
+    assert len(store.leases.lease("ben", 30)) == 9  # what there is; a third of thirty would be his
+
+
 def test_a_clock_that_is_set_back_makes_no_lease_longer(store, drawn, clock):
     store.leases.lease("ana", 30, ttl_s=600)
     clock.now -= 3600
