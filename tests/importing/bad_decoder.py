@@ -2,11 +2,12 @@
 
 import os
 
-from semiprune_core.importing import workers
+from semiprune_core.importing import images, workers
 
 CULPRIT = "cat/077.png"
 _work = workers._work
 _read = workers.read_entry
+_check_size = images._check_size
 
 
 def hang(*args):
@@ -26,6 +27,16 @@ def die(*args):
         return _read(entry, **options)
 
     workers.read_entry = read
+    _work(*args)
+
+
+def swell(*args):
+    def check(size, name):
+        if name == CULPRIT:
+            bytearray(2 << 30)  # not touched: only the limit keeps it from being had
+        _check_size(size, name)
+
+    images._check_size = check
     _work(*args)
 
 

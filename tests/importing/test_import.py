@@ -254,6 +254,15 @@ def test_a_decoder_that_fails_costs_one_image(tmp_path, import_into, monkeypatch
     assert paths == sorted(paths) and len(set(paths)) == 149
 
 
+@pytest.mark.fault
+def test_a_decoder_may_not_grow_without_limit(class_folder, import_into, monkeypatch):
+    min((class_folder / "cat").iterdir()).rename(class_folder / bad_decoder.CULPRIT)
+    monkeypatch.setattr(workers, "_work", bad_decoder.swell)
+    project, _ = import_into(SourceSpec("folder", str(class_folder)), pool={"size": 28, "channels": 3})
+    problems = project.everything().segments[0].problems()
+    assert [(problem.path, problem.code) for problem in problems] == [(bad_decoder.CULPRIT, "IMAGE_TOO_MANY_PIXELS")]
+
+
 class Impatient(Collected):
     """Asks for a stop while the first chunk is being decoded."""
 

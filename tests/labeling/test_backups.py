@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -75,6 +76,25 @@ def test_after_the_copy_what_precedes_the_first_bad_event_is_kept(project):
     restored = backups.restore_store(path, "pets")
     assert (restored.n_entries, restored.n_lost) == (44, 8)
     assert len(open_store(project).labels().ids) == 42
+
+
+def test_a_copy_that_is_damaged_too_is_passed_over(project):
+    path = store_file(project)
+    change(backups.make_backup(path, "pets"), "UPDATE label_events SET class_id = 2 WHERE seq = 7")
+    change(path, "UPDATE label_events SET class_id = 1 - class_id WHERE seq = 45")
+    restored = backups.restore_store(path, "pets")
+    assert (restored.n_entries, restored.n_lost) == (44, 8)
+
+
+def test_an_index_that_has_lost_a_row_is_noticed(project):
+    path = store_file(project)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'label_events_by_annotator'"
+        (page,), (size,) = connection.execute(query).fetchone(), connection.execute("PRAGMA page_size").fetchone()
+    data = path.read_bytes()
+    index = data[(page - 1) * size : page * size].replace(b"petsana", b"petsanb", 1)
+    path.write_bytes(data[: (page - 1) * size] + index + data[page * size :])
+    assert "SQLite finds: row" in refused(project)
 
 
 def test_without_a_copy_what_precedes_the_first_bad_event_is_kept(project):

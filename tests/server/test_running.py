@@ -16,6 +16,7 @@ import tempfile
 import tomllib
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,9 @@ from websockets.sync.client import connect
 from semiprune_core import jobs
 from semiprune_core.importing import ImportSettings
 from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.labeling import open_store
+from semiprune_core.labeling.checking import copies_of
+from semiprune_core.labeling.store import store_file
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.routes import studio_routes
 from tests.browser.label_support import Studio
@@ -56,6 +60,7 @@ note(f"begun {'worker' if 'semiprune_core.jobs.worker' in sys.orig_argv else 'ot
 if "SEMIPRUNE_TOKEN" in os.environ and "streamlit" not in sys.orig_argv:
     note(f"token {sys.orig_argv}")
 """
+PIDFD_GETFD = 438
 EVIL = "http://evil.example/a.png"
 FOREIGN = ("http://evil.example", "http://localhost:1", "http://127.0.0.1", "http://192.0.2.7", "null")
 NAMES = (EVIL, f"![a]({EVIL})", "www.evil.example", f"<img src={EVIL}>")
@@ -83,11 +88,19 @@ def folder():
     shutil.rmtree(folder)
 
 
+def make_older(workspace: Workspace) -> None:
+    """Leave a workspace as earlier versions did: open to everybody, with labels that were never copied."""
+    open_store(workspace.create("Older")).classes.add(["cat"], annotator="ana")
+    for path in (workspace.root, *workspace.root.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
 @pytest.fixture(scope="module")
 def server(folder):
     """The app with a watch on every address that it or a process of its connects to or looks up."""
     (folder / "sitecustomize.py").write_text(WATCH)
     server = Studio(folder)
+    make_older(server.workspace)
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYTHONPATH", os.fspath(folder))
         patched.setenv("CALLS", os.fspath(folder / "calls"))
@@ -98,6 +111,37 @@ def server(folder):
 
 def noted(folder: Path, kind: str) -> list[str]:
     return [line for line in (folder / "calls").read_text().splitlines() if line.startswith(kind)]
+
+
+def test_the_start_closes_an_older_workspace_and_copies_its_labels(server):
+    older = server.workspace.project("older")
+    wait_until(lambda: copies_of(store_file(older)), "a copy of the labels")
+    paths = [server.home, older.folder, *older.folder.rglob("*")]
+    assert [path for path in paths if path.stat().st_mode & 0o077] == []
+
+
+def sockets_of(pid: int) -> Iterator[socket.socket]:
+    """The sockets that another process has open."""
+    process = os.pidfd_open(pid)
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:"):
+                number = ctypes.CDLL(None).syscall(PIDFD_GETFD, process, int(name), 0)
+                if number < 0:
+                    pytest.skip("the sockets of another process cannot be looked at here")
+                with socket.socket(fileno=number) as found:
+                    yield found
+    os.close(process)
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux lets us look at the sockets of another process")
+def test_small_answers_of_the_running_app_leave_at_once(server):
+    at_once = [
+        found.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        for found in sockets_of(server.process.pid)
+        if found.family == socket.AF_INET and found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    ]
+    assert at_once and all(at_once)
 
 
 def handshake(server: Server, *headers: str) -> int:
