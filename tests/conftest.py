@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
 import shutil
@@ -24,6 +25,7 @@ from tests.support.warm_workers import Template
 os.environ["SEMIPRUNE_FEATURES"] = "off"  # imports are followed by nothing, except where a test asks for it
 os.environ["SEMIPRUNE_ENCODER"] = "efficientnet_lite0"  # the smallest one, except where a test names others
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded: results are equal to the bit, and workers share the cores
+os.environ["NUMBA_NUM_THREADS"] = "1"  # or UMAP's threads become those of torch for the rest of the process
 os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])  # for processes that tests start, from any folder
 if not FULL:
     os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling UMAP takes longer than mapping a few points without
@@ -44,6 +46,14 @@ def pytest_configure():
 def pytest_collection_modifyitems(items):
     """What takes milliseconds comes before what kills processes and waits for them."""
     items.sort(key=lambda item: item.get_closest_marker("fault") is not None)
+
+
+def pytest_collection_finish():
+    """What is installed is looked through once for Streamlit's components, not for every run of every page."""
+    if "streamlit" in sys.modules:
+        from streamlit.components.v2 import manifest_scanner
+
+        manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 
 
 @pytest.fixture(autouse=True)
@@ -77,10 +87,9 @@ def template():
 
 
 @pytest.fixture(autouse=True)
-def worker_start(request, monkeypatch, template):
-    """Jobs start warm, except where their start and their end are what is tested."""
-    if not request.node.get_closest_marker("fault"):
-        monkeypatch.setattr(launch, "start", template.start)
+def worker_start(monkeypatch, template):
+    """Jobs start warm, except in tests/jobs, where their start is what is tested."""
+    monkeypatch.setattr(launch, "start", template.start)
 
 
 @pytest.fixture

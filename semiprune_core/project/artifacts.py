@@ -12,6 +12,7 @@ two equal runs (times, versions, device), so equal work has equal hashes.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import os
 import platform
@@ -96,11 +97,16 @@ class Draft:
 
 def versions() -> dict[str, str]:
     """Versions of Python, of the libraries that matter and of this package."""
+    return dict(_versions())
+
+
+@functools.cache
+def _versions() -> tuple[tuple[str, str], ...]:
     installed = {"semiprune": __version__, "python": platform.python_version()}
     for name in VERSIONED:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)
-    return installed
+    return tuple(installed.items())
 
 
 def streams_rule(manifest: Mapping[str, Any]) -> int:

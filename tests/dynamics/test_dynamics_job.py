@@ -17,6 +17,7 @@ from semiprune_core.project.artifacts import differences
 from semiprune_core.results import TrajectoryRun, latest_scores
 from tests.support.job_runs import done
 from tests.support.scored_projects import add_pseudo, add_trajectory, make_pool
+from tests.support.waiting import PATIENCE
 
 QUICK = {"device": "cpu", "epochs": 3, "batch_size": 16, "precision": "fp32", "checkpoint_every": 2}
 
@@ -151,14 +152,15 @@ def test_what_was_drawn_by_another_rule_is_not_gone_on_from(project, monkeypatch
 
 
 @pytest.mark.fault
-def test_a_killed_process_goes_on_and_leaves_the_same_bytes(project, monkeypatch):
-    done(submit_dynamics(project, immediate=True, **{**QUICK, "epochs": 40}))
+def test_a_killed_process_goes_on_and_leaves_the_same_bytes(project, template):
+    done(submit_dynamics(project, immediate=True, **{**QUICK, "epochs": 8}))
     whole = columns(project)
-    job = submit_dynamics(project, **{**QUICK, "epochs": 40})
-    jobs.wait(job, timeout=120, watch=lambda status: job.kill() if status.done >= 5 else None)
-    assert job.status().state == jobs.LOST
+    template.kill_next_at(5)
+    job = submit_dynamics(project, **{**QUICK, "epochs": 8})
+    assert jobs.wait(job, PATIENCE).state == jobs.LOST
+    assert any(job.work_folder.rglob("*.safetensors"))
     job.resume()
-    assert jobs.wait(job, timeout=120).state == jobs.DONE, job.log_tail()
+    assert jobs.wait(job, PATIENCE).state == jobs.DONE, job.log_tail()
     for before, after in zip(whole, columns(project), strict=True):
         assert np.array_equal(before, after)
 

@@ -18,6 +18,7 @@ from tests.support.encoders import tiny_encoder
 from tests.support.features import add_features
 from tests.support.job_runs import done
 from tests.support.scored_projects import add_pseudo, make_pool
+from tests.support.waiting import PATIENCE
 
 FROZEN = {"device": "cpu", "start": "frozen", "epochs": 4, "batch_size": 16}
 
@@ -74,14 +75,14 @@ def test_the_same_seed_gives_the_same_bits_also_after_a_stop(project, monkeypatc
 
 
 @pytest.mark.fault
-def test_a_killed_process_is_run_again_to_the_same_bits(project):
-    long = FROZEN | {"epochs": 400, "batch_size": 4}
+def test_a_killed_process_is_run_again_to_the_same_bits(project, template):
+    long = FROZEN | {"epochs": 20}
     done(submit_dynamics(project, immediate=True, **long))
+    template.kill_next_at(5)
     job = submit_dynamics(project, **long)
-    jobs.wait(job, timeout=120, watch=lambda status: job.kill() if status.done >= 5 else None)
-    assert job.status().state == jobs.LOST
+    assert jobs.wait(job, PATIENCE).state == jobs.LOST
     job.resume()
-    assert jobs.wait(job, timeout=120).state == jobs.DONE, job.log_tail()
+    assert jobs.wait(job, PATIENCE).state == jobs.DONE, job.log_tail()
     first, second = project.artifacts("trajectory")
     assert first.hash == second.hash
 

@@ -1,8 +1,6 @@
 """kill -9 in the middle of a finish: it goes on after a Resume, to the same bits."""
 
-import os
 import random
-import signal
 
 import pytest
 
@@ -13,7 +11,7 @@ from semiprune_core.jobs import DONE, LOST
 from tests.finish.test_finish import SHORT
 from tests.support.effort import FULL
 from tests.support.training_projects import label_drawn
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.fault
 
@@ -28,7 +26,7 @@ def made_by(project, job):
     }
 
 
-def test_killed_at_any_moment_it_ends_with_the_same_bits(with_features):
+def test_killed_at_any_moment_it_ends_with_the_same_bits(with_features, template):
     labeled, space = label_drawn(with_features).name, with_features.workspace
     whole = copy_project(space, labeled, "Whole")
     job = submit_finish(whole, SHORT)
@@ -38,24 +36,10 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(with_features):
     dice = random.Random(seed)
     for number in range(12 if FULL else 1):
         project = copy_project(space, labeled, f"Killed {number}")
-        job = submit_finish(project, SHORT)
         moment = dice.randrange(0, 5000)  # of 6 stages with 1,000 parts each
-        wait_until(lambda job=job, moment=moment: past(job, moment), f"the moment {moment}, seed {seed}")
-        if not job.status().is_over:
-            os.kill(job.status().pid, signal.SIGKILL)
-        status = wait_until(lambda job=job: over(job), "the loss to be seen")
-        if status.state == LOST:
-            job.resume()
-            assert jobs.wait(job, PATIENCE).state == DONE, (seed, job.log_tail())
+        template.kill_next_at(moment)
+        job = submit_finish(project, SHORT)
+        assert jobs.wait(job, PATIENCE).state == LOST, (seed, moment, job.log_tail())
+        job.resume()
+        assert jobs.wait(job, PATIENCE).state == DONE, (seed, moment, job.log_tail())
         assert made_by(project, job) == expected, f"seed {seed}, killed at {moment}"
-
-
-def past(job, moment):
-    jobs.supervise(job.workspace)
-    status = job.status()
-    return status.pid and (status.done >= moment or status.is_over)
-
-
-def over(job):
-    jobs.supervise(job.workspace)
-    return job.status() if job.status().is_over else None

@@ -1,6 +1,7 @@
 """A process that labels, for the fault tests, and prints what was acknowledged.
 
-`writer.py MODE URL PROJECT ANNOTATOR COUNT`, where URL is a database's, a SQLite file, or for "posted" a running app's.
+`writer.py MODE URL PROJECT ANNOTATORS COUNT`, where URL is a database's, a SQLite file, or for "posted" a running
+app's. Each of several annotators (separated by commas) gets a process of its own once the word go is read.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import itertools
 import json
 import os
 import sys
+import traceback
 import urllib.request
 import uuid
 from types import SimpleNamespace
@@ -43,8 +45,6 @@ def label_forever(store: LabelStore, annotator: str) -> None:
 
 def label_leased(store: LabelStore, annotator: str, count: int) -> None:
     """``count`` labels on leased images; then everybody settles the same ten images, each with a class of their own."""
-    say("ready")
-    sys.stdin.readline()
     done = 0
     while done < count:
         for image in store.leases.lease(annotator, min(5, count - done)).tolist():
@@ -71,8 +71,8 @@ def label_leased(store: LabelStore, annotator: str, count: int) -> None:
         say("settle", image, store.append([event])[0].status, mine)
 
 
-def label_posted(url: str, project: str, annotator: str, count: int) -> None:
-    """As :func:`label_leased`, but through the routes of a running app; the images to settle come with the word go."""
+def label_posted(url: str, project: str, annotator: str, count: int, disputed: list[str]) -> None:
+    """As :func:`label_leased`, but through the routes of a running app; the images to settle came with the word go."""
 
     def post(path: str, body: dict) -> dict:
         data = json.dumps({"annotator": annotator, **body}).encode()
@@ -91,8 +91,6 @@ def label_posted(url: str, project: str, annotator: str, count: int) -> None:
         say(event["action"], int(event["image_id"], 16), ack["status"], last)
 
     mine = int(annotator.rsplit("-", 1)[1])
-    say("ready")
-    disputed = sys.stdin.readline().split()[1:]
     done = 0
     while done < count:
         for item in post("/queue", {"n": min(5, count - done)})["items"]:
@@ -102,7 +100,7 @@ def label_posted(url: str, project: str, annotator: str, count: int) -> None:
         send(action="settle", image_id=image, class_id=mine)
 
 
-def import_rows(store: LabelStore, count: int) -> None:
+def import_rows(store: LabelStore, annotator: str, count: int) -> None:
     ids = np.arange(count, dtype=np.uint64) + np.uint64(2**63)
     pool = SimpleNamespace(
         ids=ids,
@@ -110,26 +108,45 @@ def import_rows(store: LabelStore, count: int) -> None:
         positions=lambda wanted: np.where(np.isin(wanted, ids), 0, -1),
     )
     text = "path,label\n" + "".join(f"{number}.png,c{number % 3}\n" for number in range(count))
-    say("ready")
-    sys.stdin.readline()
-    result = import_csv(store, pool, text.encode(), annotator="importer")
+    result = import_csv(store, pool, text.encode(), annotator=annotator)
     say("imported", result.n_saved, len(result.problems))
 
 
-def main() -> None:
-    mode, url, project, annotator, count = sys.argv[1:]
+def work(mode: str, url: str, project: str, annotator: str, count: int, disputed: list[str]) -> None:
     if mode == "posted":
-        label_posted(url, project, annotator, int(count))
+        label_posted(url, project, annotator, count, disputed)
         return
     database = Database.postgresql(url) if url.startswith("postgresql") else Database.sqlite(url)
     store = LabelStore(database, project)
     if mode == "forever":
         label_forever(store, annotator)
     elif mode == "leased":
-        label_leased(store, annotator, int(count))
+        label_leased(store, annotator, count)
     else:
-        import_rows(store, int(count))
+        import_rows(store, annotator, count)
+
+
+def in_its_own_process(*given: object) -> int:
+    """Forked, so that eight writers load everything once."""
+    if (pid := os.fork()) != 0:
+        return pid
+    try:
+        work(*given)
+    except BaseException:  # noqa: BLE001 - this is where a process ends
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def main() -> int:
+    mode, url, project, annotators, count = sys.argv[1:]
+    if mode == "forever":
+        work(mode, url, project, annotators, 0, [])
+    say("ready")
+    disputed = sys.stdin.readline().split()[1:]
+    writers = [in_its_own_process(mode, url, project, name, int(count), disputed) for name in annotators.split(",")]
+    return max(os.waitstatus_to_exitcode(os.waitpid(writer, 0)[1]) for writer in writers)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,7 +1,7 @@
 """Workers that start at once: forked from a process that has torch loaded, instead of loading it for every job.
 
 What runs is ``jobs.worker.main`` in a process of its own, with its own session, log, environment and locks, as in the
-app. How the app starts it is tested in tests/jobs and by the tests that inject faults.
+app. How the app starts it is tested in tests/jobs.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import traceback
 
 from semiprune_core.jobs import job as jobs
 from semiprune_core.jobs import launch
+from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
 
-PRELOADED = ("torchvision", "semiprune_core.training.job", "semiprune_core.dynamics.job", "semiprune_core.search.job")
+PRELOADED = ("torchvision", *(f"semiprune_core.{room}.job" for room in ("training", "dynamics", "search", "finish")))
 LONGEST = 1 << 20
 
 start_cold = launch.start
@@ -30,6 +31,11 @@ class Template:
     def __init__(self) -> None:
         self._orders, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process: subprocess.Popen[bytes] | None = None
+        self._moment: int | None = None
+
+    def kill_next_at(self, moment: int) -> None:
+        """Let the next worker end by ``kill -9`` when its job has said that ``moment`` units are done."""
+        self._moment = moment
 
     def start(self, job: Job, word: str, lock_handles: tuple[int, ...]) -> int:
         """In the place of ``launch.start``."""
@@ -38,7 +44,9 @@ class Template:
         if self._process is None:
             end = self._theirs.fileno()
             self._process = subprocess.Popen([sys.executable, "-m", __name__, str(end)], pass_fds=[end])
-        order = {"folder": os.fspath(job.folder), "variables": dict(launch.environment(word, job.folder, lock_handles))}
+        variables = dict(launch.environment(word, job.folder, lock_handles))
+        order = {"folder": os.fspath(job.folder), "variables": variables, "killed_at": self._moment}
+        self._moment = None
         with open(job.folder / jobs.LOG, "ab") as log:
             socket.send_fds(self._orders, [json.dumps(order).encode()], [log.fileno(), *lock_handles])
             return int(self._orders.recv(LONGEST))
@@ -76,6 +84,8 @@ def _work(order: dict, handles: list[int]) -> int:
     os.dup2(log, 2)
     os.environ.clear()
     os.environ.update(order["variables"], **{launch.LOCKS_VARIABLE: ",".join(map(str, locks))})
+    if order["killed_at"] is not None:
+        _die_at(order["killed_at"])
     try:
         return worker.main([order["folder"]])
     except BaseException:  # noqa: BLE001 - this is where a process ends
@@ -84,6 +94,17 @@ def _work(order: dict, handles: list[int]) -> int:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+
+
+def _die_at(moment: int) -> None:
+    report = JobContext.report
+
+    def report_and_die(context: JobContext, done: int, total: int, /, **facts: object) -> None:
+        report(context, done, total, **facts)
+        if done >= moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    JobContext.report = report_and_die  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

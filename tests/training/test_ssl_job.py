@@ -1,8 +1,5 @@
 """The training job: it learns from the labels it was started on, survives its death, and says what it found."""
 
-import os
-import signal
-
 import numpy as np
 import pytest
 
@@ -102,14 +99,13 @@ def test_labels_given_while_it_waits_do_not_reach_the_run(project):
 
 
 @pytest.mark.fault
-def test_killed_in_the_middle_it_goes_on_with_its_own_labels_to_the_same_end(project):
-    settings = short_run(epochs=6, steps_per_epoch=10, checkpoint_every=10)
+def test_killed_in_the_middle_it_goes_on_with_its_own_labels_to_the_same_end(project, template):
+    settings = short_run(epochs=3, steps_per_epoch=5, checkpoint_every=5)
     train(project, settings)
+    template.kill_next_at(8)
     job = training.start_training(project, settings, device="cpu")
-    supervise(job.workspace)
-    wait_until(lambda: list(job.work_folder.glob("round-0/checkpoint-*.json")), seconds=PATIENCE)
-    os.kill(job.status().pid, signal.SIGKILL)
-    wait_until(lambda: job.status().state == "lost", seconds=PATIENCE)
+    assert wait(job, PATIENCE).state == "lost"
+    assert list(job.work_folder.glob("round-0/checkpoint-*.json"))
     label(project, {0: "b", 1: "b", 2: "b"})  # people go on labeling
     (project.folder / "snapshots" / f"{job.pins['labels']}.npz").unlink()
     job.resume()
