@@ -25,7 +25,7 @@ endif
 PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which would compile everything again
 
-.PHONY: run install lock test test-full lint tools clean demo-pool demo-artifacts
+.PHONY: run install lock test test-core test-browser test-full lint tools clean demo-pool demo-artifacts
 
 run: install
 	$(BIN)/streamlit run app.py
@@ -56,10 +56,16 @@ tools:
 lint: $(INSTALLED_DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 
-test: $(INSTALLED_DEV) tools lint
-	$(PYTEST) --ignore tests/browser -n 3 --dist worksteal $(TEST_ARGS)
+test: $(INSTALLED_DEV) tools
+	$(MAKE) --jobs 2 lint test-core
+	$(MAKE) test-browser
+
+test-core:
+	$(PYTEST) --ignore tests/browser -n 2 --dist worksteal $(TEST_ARGS)
+
+test-browser:
 	$(PYTEST) tests/browser -n 2 --dist loadfile $(TEST_ARGS)
 
 test-full:

@@ -57,11 +57,12 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(autouse=True)
-def keep_signals():
-    """The interrupt handler belongs to a command while it runs, and to the test run afterwards."""
-    handler = signal.getsignal(signal.SIGINT)
+def keep_process():
+    """The interrupt handler and the mask of new files are a command's while it runs, and the test run's afterwards."""
+    handler, mask = signal.getsignal(signal.SIGINT), os.umask(0o022)
     yield
     signal.signal(signal.SIGINT, handler)
+    os.umask(mask)
 
 
 @pytest.fixture(autouse=True)

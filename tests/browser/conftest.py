@@ -14,6 +14,12 @@ from tests.support.waiting import PATIENCE
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+# nothing moves by itself: nobody looks at the frames
+STILL = """
+  const still = new CSSStyleSheet();
+  still.replaceSync("*, *::before, *::after { animation: none !important; transition: none !important; }");
+  document.adoptedStyleSheets = [still];
+"""
 expect.set_options(timeout=1000 * PATIENCE)
 
 
@@ -47,7 +53,9 @@ def chromium(tmp_path_factory):
         def open_profile(**options):
             folder = tmp_path_factory.mktemp("profile")
             options |= {"executable_path": path, "args": FLAGS, "extra_http_headers": LET_IN}
-            return playwright.chromium.launch_persistent_context(folder, **options)
+            context = playwright.chromium.launch_persistent_context(folder, **options)
+            context.add_init_script(STILL)
+            return context
 
         yield open_profile
 

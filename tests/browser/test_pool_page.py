@@ -132,9 +132,9 @@ def test_images_dropped_into_the_browser_become_a_pool(page):
 def test_a_step_that_waits_says_for_what_and_links_there(page, server):
     page.get_by_role("button", name="Open the demo").click()
     wait_for_pictures(page, 60)
-    for step in ("train", "pseudo", "scores", "select", "evaluate", "export"):
-        page.goto(f"{server.url}/{step}?project=fashion-demo")
-        expect(page.get_by_text("needs the step Label first")).to_be_visible()
+    for step in ("Train", "Pseudo-labels", "Scores", "Select", "Evaluate", "Export"):
+        page.get_by_test_id("stSidebarNav").get_by_role("link", name=step).click()
+        expect(page.get_by_text(f"{step} needs the step Label first")).to_be_visible()
     page.get_by_text("Go to Label").click()
     expect(page.get_by_role("heading", name="Label")).to_be_visible()
 

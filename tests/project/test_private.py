@@ -13,14 +13,6 @@ from semiprune_core.project.private import close_to_others, keep_to_owner
 from semiprune_core.project.workspace import Workspace
 
 
-@pytest.fixture(autouse=True)
-def mask():
-    """The mask that most people have."""
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
-
-
 def open_to_others(folder: Path) -> set[str]:
     paths = [folder, *folder.rglob("*")]
     return {path.relative_to(folder).as_posix() for path in paths if path.lstat().st_mode & 0o077}
