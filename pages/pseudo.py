@@ -43,6 +43,12 @@ LIGHTS = {
     "amber": (st.warning, ":material/warning:"),
     "red": (st.error, ":material/dangerous:"),
 }
+MARKS = {
+    "green": ":green[:material/check_circle:]",
+    "amber": ":orange[:material/warning:]",
+    "red": ":red[:material/dangerous:]",
+    "grey": ":gray[:material/help:]",
+}
 MOST_CELLS = 30  # up to so many classes the confusion matrix is drawn; beyond, the most frequent confusions are listed
 
 
@@ -65,8 +71,7 @@ def trust_check(report: Report, stability: trust.Stability, *, brief: bool = Fal
     """The verdict with its reasons; ``brief``: one line, the reasons behind it."""
     judged = trust.judge(report, stability)
     say, icon = LIGHTS[judged.level]
-    marks = {"green": ":green[●]", "amber": ":orange[●]", "red": ":red[●]"}
-    lines = [f"{marks[reason.level]} {reason.level}: {literal(reason.sentence, 400)}" for reason in judged.reasons]
+    lines = [f"{MARKS[reason.level]} {reason.word}: {literal(reason.sentence, 400)}" for reason in judged.reasons]
     if brief:
         with st.expander(f"{judged.level.capitalize()}: {literal(judged.verdict, 400)}", icon=icon):
             st.markdown("  \n".join(lines))
@@ -129,27 +134,22 @@ def quality(report: Report) -> None:
     )
     more = quality_report.labels_to_halve(held_out.accuracy)
     st.markdown(f"Halving the overall interval takes about **{more:,} more held-out labels**.")
-    rows = []
-    for name, share in zip(report.class_names, held_out.per_class, strict=True):
-        rows.append(
-            {
-                "Class": name,
-                "Accuracy": None if share is None else 100 * share.value,
-                "Low": None if share is None else 100 * share.low,
-                "High": None if share is None else 100 * share.high,
-                "Held-out labels": None if share is None else share.n,
-                "Labels to halve the interval": None if share is None else quality_report.labels_to_halve(share),
-            }
-        )
-    share_format = st.column_config.NumberColumn(format="%.0f%%")
     st.dataframe(
-        pd.DataFrame(rows),
-        hide_index=True,
-        column_config=dict.fromkeys(("Accuracy", "Low", "High"), share_format),
+        pd.DataFrame([_class_row(*pair) for pair in zip(report.class_names, held_out.per_class)]), hide_index=True
     )
-    st.caption(
-        "The last column counts further held-out labels of that class. A class with fewer than five has no numbers."
-    )
+    st.caption("The last column counts further held-out labels of that class. Fewer than five measure nothing.")
+
+
+def _class_row(name: str, share: Share | None) -> dict[str, str]:
+    if share is None:
+        return {"Class": name, "Accuracy": "not measured", "Range": "", "Right": "", "To halve the range": ""}
+    return {
+        "Class": name,
+        "Accuracy": percent(share.value),
+        "Range": interval(share),
+        "Right": f"{share.right} of {share.n}",
+        "To halve the range": f"{quality_report.labels_to_halve(share):,}",
+    }
 
 
 def classes(report: Report) -> None:

@@ -209,7 +209,7 @@ def _quality(pseudo: PseudoRun | None, judged: tuple[Report, Trust] | None) -> s
     report, trust = judged
     if report.reference is not None:
         values["reference accuracy"] = f"{report.reference.accuracy:.1%}"
-    reasons = draw.bullets(f"{reason.level}: {reason.sentence}" for reason in trust.reasons)
+    reasons = draw.bullets(f"{reason.word}: {reason.sentence}" for reason in trust.reasons)
     verdict = [draw.heading("Good enough to prune with?"), draw.paragraph(trust.verdict), reasons]
     if not quality:
         words = draw.paragraph("No labels were held out, so their accuracy is unknown.")

@@ -1,4 +1,4 @@
-"""The trust check before pruning: green, amber or red, each with its reasons.
+"""The trust check before pruning: green, amber or red, each with its reasons; grey is what nobody knows.
 
 The thresholds, and why they stand where they do:
 
@@ -9,12 +9,15 @@ The thresholds, and why they stand where they do:
     a class without any human label           amber: nothing could be learned of it. Whether the pool holds any is not
                                               known; if so, those images carry the labels of other classes.
     a class with fewer than 4 human labels    amber: what the model says of it rests on almost nothing.
-    a class's own accuracy surely below 0.50  amber: the upper end of its interval is below one half.
+    a class's own accuracy below 0.50         amber: surely so where its interval ends below one half, else with the
+                                              counts, since a few images may be wrong by chance.
+    a class without enough held-out labels    grey: nothing measures it.
     a class that got too many or too few      amber: more than chance explains (see ``quality_report.class_rows``).
     calibration, expected error above 0.10    amber: the confidence cannot be taken at its word.
     agreement between seeds                   below 0.60 red, below 0.80 amber. Only runs that differ in nothing but the
                                               seed count: one on fewer labels or by another algorithm should differ.
     agreement of the scores between seeds     rank correlation below 0.70 amber: the coreset would be another one.
+    no other seed tried                       grey: how much the labels depend on it is not known.
     no held-out labels                        amber: nothing measures the labels.
 """
 
@@ -30,8 +33,10 @@ from semiprune_core.project.workspace import Project
 from semiprune_core.results import PseudoRun
 from semiprune_core.trust.quality_report import Report, agreement
 
-Level = Literal["green", "amber", "red"]
-ORDER: tuple[Level, ...] = ("green", "amber", "red")
+Level = Literal["grey", "green", "amber", "red"]
+ORDER: tuple[Level, ...] = ("grey", "green", "amber", "red")
+SHOWN: tuple[Level, ...] = ("red", "amber", "grey", "green")
+"""What needs attention first."""
 RED_AGREEMENT, AMBER_AGREEMENT = 0.60, 0.80
 AMBER_RANKS = 0.70
 AMBER_ECE = 0.10
@@ -44,6 +49,11 @@ SAFER = "Random selection is safer here"
 class Reason:
     level: Level
     sentence: str
+
+    @property
+    def word(self) -> str:
+        """The level as it is read out."""
+        return "unknown" if self.level == "grey" else self.level
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,7 @@ def judge(report: Report, stability: Stability | None = None) -> Trust:
         "amber": "Prune with care: check the points marked below, or label more first.",
         "red": f"{SAFER}: {worst[0][0].lower()}{worst[0][1:]}" if worst else "",
     }[level]
-    return Trust(level, verdict, tuple(sorted(reasons, key=lambda reason: -ORDER.index(reason.level))))
+    return Trust(level, verdict, tuple(sorted(reasons, key=lambda reason: SHOWN.index(reason.level))))
 
 
 def _accuracy(report: Report) -> list[Reason]:
@@ -136,11 +146,36 @@ def _classes(report: Report) -> list[Reason]:
         for word, names in odd.items()
         if names
     ]
-    if report.held_out is not None:
-        shares = zip(report.class_names, report.held_out.per_class, strict=True)
-        if weak := [name for name, share in shares if share is not None and share.high < RED_ACCURACY]:
-            reasons.append(Reason("amber", f"{_named(weak)} is wrong more often than right."))
-    return reasons or [Reason("green", "Every class has human labels and a plausible share of the pseudo-labels.")]
+    reasons += _class_accuracies(report)
+    return [*reasons, *_unmeasured(report)] or [
+        Reason(
+            "green", "Every class has human labels, a plausible share of the pseudo-labels and more right than wrong."
+        )
+    ]
+
+
+def _class_accuracies(report: Report) -> list[Reason]:
+    if report.held_out is None:
+        return []
+    shares = zip(report.class_names, report.held_out.per_class, strict=True)
+    poor = [(name, share) for name, share in shares if share is not None and share.value < RED_ACCURACY]
+    reasons = []
+    if weak := [name for name, share in poor if share.high < RED_ACCURACY]:
+        reasons.append(Reason("amber", f"{_named(weak)} is wrong more often than right."))
+    if unsure := [f"{name} ({share.right} of {share.n} right)" for name, share in poor if share.high >= RED_ACCURACY]:
+        reasons.append(
+            Reason("amber", f"{_named(unsure)} was mostly wrong on held-out labels; so few may be wrong by chance.")
+        )
+    return reasons
+
+
+def _unmeasured(report: Report) -> list[Reason]:
+    if report.held_out is None:
+        return []
+    shares = zip(report.class_names, report.held_out.per_class, report.classes, strict=True)
+    if names := [name for name, share, row in shares if share is None and row.n_human]:
+        return [Reason("grey", f"{_named(names)} has too few held-out labels to tell how good its pseudo-labels are.")]
+    return []
 
 
 def _calibration(report: Report) -> list[Reason]:
@@ -155,7 +190,7 @@ def _calibration(report: Report) -> list[Reason]:
 
 def _agreement(stability: Stability) -> list[Reason]:
     if not stability.agreements:
-        return [Reason("green", "No other seed was tried, so it is unknown how much the labels depend on it.")]
+        return [Reason("grey", "No other seed was tried, so it is unknown how much the labels depend on it.")]
     least = min(stability.agreements)
     words = f"A run with another seed agrees on {least:.0%} of the images"
     if len(stability.agreements) > 1:

@@ -56,6 +56,28 @@ def test_a_class_that_is_surely_mostly_wrong_is_amber():
     assert judged.level == "amber" and "Class a is wrong more often" in judged.reasons[0].sentence
 
 
+def test_a_class_with_most_of_a_few_labels_wrong_is_named_with_its_counts():
+    judged = judge(report(per_class=(wilson(1, 6), wilson(19, 20))), Stability((0.9,)))
+    assert judged.level == "amber" and "Class a (1 of 6 right) was mostly wrong" in judged.reasons[0].sentence
+    assert not any("Every class" in reason.sentence for reason in judged.reasons)
+
+
+def test_what_nobody_knows_is_grey_and_stands_before_what_is_good():
+    judged = judge(report(per_class=(None, wilson(19, 20))))
+    assert judged.level == "green"
+    grey = [reason for reason in judged.reasons if reason.level == "grey"]
+    assert ["Class a has too few held-out labels" in grey[0].sentence, "No other seed" in grey[1].sentence] == [
+        True
+    ] * 2
+    assert [reason.level for reason in judged.reasons] == ["grey", "grey", "green", "green"]
+    assert {reason.word for reason in grey} == {"unknown"}
+
+
+def test_a_class_without_any_label_is_not_said_to_be_unmeasured_too():
+    judged = judge(report(rows=[row("a"), row("b", n_human=0, verdict="none")], per_class=(wilson(19, 20), None)))
+    assert sum("Class b" in reason.sentence for reason in judged.reasons) == 1
+
+
 @pytest.mark.parametrize("agreements, level", [([], "green"), ([0.9], "green"), ([0.9, 0.7], "amber"), ([0.5], "red")])
 def test_stability_over_runs(agreements, level):
     assert judge(report(), Stability(tuple(agreements))).level == level
