@@ -40,23 +40,28 @@ def calm(figure: go.Figure, *, height: int = 300) -> go.Figure:
     return figure
 
 
-def class_bars(counts: Mapping[str, int]) -> go.Figure:
-    """One bar per class, the most frequent on top beyond a dozen classes, in class order before."""
+def class_bars(counts: Mapping[str, int], *, shares: bool = False) -> go.Figure:
+    """One bar per class, the most frequent on top beyond a dozen classes, in class order before.
+
+    With ``shares`` as parts of the whole: for counts that are no numbers of images.
+    """
+    unit, number = ("Share", ".0%") if shares else ("Images", ",")
+    values = {name: count / sum(counts.values()) for name, count in counts.items()} if shares else counts
     names = list(counts) if len(counts) <= 12 else sorted(counts, key=counts.__getitem__, reverse=True)
     figure = go.Figure(
         go.Bar(
-            x=[counts[name] for name in names],
+            x=[values[name] for name in names],
             y=list(range(len(names))),
             orientation="h",
             marker_color=accent(),
-            text=[f"{counts[name]:,}" for name in names],
+            text=[format(values[name], number) for name in names],
             textposition="auto",
-            hovertemplate="%{x:,} images<extra></extra>",
+            hovertemplate="%{x:.1%}<extra></extra>" if shares else "%{x:,} images<extra></extra>",
         )
     )
     labels = [literal_label(name) for name in names]
     figure.update_yaxes(tickmode="array", tickvals=list(range(len(names))), ticktext=labels, autorange="reversed")
-    figure.update_xaxes(title="Images")
+    figure.update_xaxes(title=unit, tickformat=number)
     return calm(figure, height=max(160, min(1400, 40 + 26 * len(names))))
 
 

@@ -133,11 +133,11 @@ def learning(curves: Curves, class_names: tuple[str, ...], key: str) -> None:
     if any(counts) and len(counts) == len(class_names):
         with right:
             st.markdown(
-                "**Pseudo-labels in the last epoch**",
-                help="Unlabeled images on which the model was confident, by predicted class. "
-                "An image counts each time it was seen.",
+                "**Pseudo-labels by class, last epoch**",
+                help="Of all confident answers on unlabeled images in the last epoch, the share of each class.",
             )
-            st.plotly_chart(charts.class_bars(dict(zip(class_names, counts))), key=f"counts_{key}", config=charts.QUIET)
+            bars = charts.class_bars(dict(zip(class_names, counts)), shares=True)
+            st.plotly_chart(bars, key=f"counts_{key}", config=charts.QUIET)
 
 
 def broken(run: Run) -> None:
