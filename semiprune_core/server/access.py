@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import ipaddress
@@ -21,7 +22,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from starlette.websockets import WebSocketClose
+from starlette.websockets import WebSocketClose, WebSocketDisconnected
 
 from semiprune_core.paths import shown
 from semiprune_core.project.workspace import Workspace
@@ -142,7 +143,8 @@ class Access:
         if verdict.answer is not None:
             await _answer(verdict.answer, scope, receive, guarded)
         else:
-            await self.app(scope, receive, guarded)
+            with contextlib.suppress(WebSocketDisconnected):  # a tab that closes while it is being answered is no error
+                await self.app(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Status and reason for a request that nobody may make."""

@@ -93,6 +93,21 @@ def test_a_websocket_must_name_its_origin_and_a_page_need_not():
         pass
 
 
+def test_a_tab_that_closes_while_it_is_answered_is_no_error(monkeypatch):
+    monkeypatch.setenv("SEMIPRUNE_ALLOWED_HOSTS", "studio.example.com")
+    headers = {"host": "studio.example.com", "origin": "https://studio.example.com"}
+
+    async def answers_too_late(websocket):
+        await websocket.accept()
+        await websocket.close()
+        await websocket.send_text("too late")
+
+    access = Middleware(Access, login=NoLogin())
+    app = Starlette(routes=[WebSocketRoute("/ws", answers_too_late)], middleware=[access])
+    with TestClient(app).websocket_connect("/ws", headers=headers) as socket, pytest.raises(WebSocketDisconnect):
+        socket.receive_text()
+
+
 def test_our_own_page_behind_tls_is_let_in(monkeypatch):
     monkeypatch.setenv("SEMIPRUNE_ALLOWED_HOSTS", "studio.example.com")
     headers = {"host": "studio.example.com", "origin": "https://studio.example.com"}
