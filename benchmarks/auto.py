@@ -88,7 +88,7 @@ def one_draw(base: Project, pool: str, seed: int, args: Any) -> dict[str, Any]:
 def right_on_the_rest(project: Project, run: PseudoRun) -> tuple[float, float]:
     """Accuracy and its mean over classes on the images that nobody labeled."""
     rest = ~run.labels().human_mask
-    truth = training.reference_on(run.class_names, project.pool())[rest]
+    truth = training.reference_on(run, project.pool())[rest]
     right = np.asarray(run.predicted())[rest] == truth
     return float(right.mean()), float(np.mean([right[truth == label].mean() for label in np.unique(truth)]))
 

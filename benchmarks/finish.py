@@ -1,10 +1,11 @@
 """From the last label to coresets, map and report: the seconds of every stage, features given.
 
-    .venv/bin/python benchmarks/finish.py --pool FILE [--rounds 3] [--small] [--keep]
+    .venv/bin/python benchmarks/finish.py --pool FILE [--home DIR] [--rounds 3] [--small] [--keep]
 
 ``--pool`` is anything to import that has reference labels, which stand in for people. The pool is imported and
-embedded first, a tenth of it drawn and labeled; neither is counted. Every round takes a copy of that project, so that
-nothing is found again, and a fresh process, as a press of the button does: its start is counted.
+embedded first, a tenth of it drawn and labeled; neither is counted, and a second call with the same --home finds them.
+Every round takes a copy of that project, so that nothing is found again, and a fresh process, as a press of the button
+does: its start is counted.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from semiprune_core.importing.allowing import allow_named, place_of
 from semiprune_core.importing.sources import parse_source
 from semiprune_core.paths import ROOTS_VARIABLE
 from semiprune_core.progress import Collected
-from semiprune_core.project.workspace import Project, Workspace
+from semiprune_core.project.workspace import Project, Workspace, slug_of
 from semiprune_core.results import latest_pseudo
 
 
@@ -34,7 +35,10 @@ def prepared(home: Path, pool_file: str) -> Project:
     """A project with its images, features, and a labeled tenth."""
     os.environ[ROOTS_VARIABLE] = str(Path(pool_file).resolve().parent) if Path(pool_file).exists() else str(home)
     workspace = Workspace.open(home)
-    project = workspace.create("Finish")
+    name = slug_of(f"finish {Path(pool_file).stem}")
+    if name in workspace:
+        return workspace.project(name)
+    project = workspace.create(name, name=name)
     spec = parse_source(pool_file)
     allow_named(workspace, place_of(spec))
     import_source(project, ImportSettings(source=spec.to_json()), Collected())
@@ -45,7 +49,7 @@ def prepared(home: Path, pool_file: str) -> Project:
 
 
 def one_round(project: Project, number: int) -> dict[str, Any]:
-    copy = copy_project(project.workspace, project.name, f"Round {number}")
+    copy = copy_project(project.workspace, project.name, f"Round {number} {time.time_ns()}")
     begun = time.monotonic()
     job = submit_finish(copy)
     jobs.follow(job, Collected())
@@ -65,10 +69,11 @@ def one_round(project: Project, number: int) -> dict[str, Any]:
 def main() -> None:
     parser = benchmark_parser(__doc__, small="one round")
     parser.add_argument("--pool", default="demo", help="what to import (default: the bundled demo)")
+    parser.add_argument("--home", type=Path, help="a workspace that is kept (default: a new one, removed at the end)")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        project = prepared(Path(folder) / "home", args.pool)
+        project = prepared(args.home or Path(folder) / "home", args.pool)
         measured = [one_round(project, number) for number in range(1 if args.small else args.rounds)]
         stages = {stage: spread([entry["stages"][stage] for entry in measured]) for stage in STAGES}
         keys = {

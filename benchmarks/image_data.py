@@ -27,24 +27,21 @@ class Data:
     def n_classes(self) -> int:
         return len(self.class_names)
 
+    def taken(self, kept: np.ndarray, tests: np.ndarray) -> Data:
+        """The images at positions ``kept``, to be tested on those at ``tests`` of the test images."""
+        chosen = (self.images[kept], self.labels[kept], self.test_images[tests], self.test_labels[tests])
+        return Data(self.name, *chosen, self.class_names)
+
 
 def open_data(dataset: str, n_images: int | None = None, *, n_test: int | None = None, seed: int = 0) -> Data:
     """``fashion`` (Debian's package) or an .npz of images, labels, class_names and split, cut to sizes at random."""
-    data = _fashion() if dataset == "fashion" else _npz(Path(dataset))
+    data = fashion() if dataset == "fashion" else npz_file(Path(dataset))
     rng = np.random.default_rng(seed)
     kept = rng.permutation(len(data.labels))[:n_images]
-    tests = rng.permutation(len(data.test_labels))[:n_test]
-    return Data(
-        data.name,
-        data.images[kept],
-        data.labels[kept],
-        data.test_images[tests],
-        data.test_labels[tests],
-        data.class_names,
-    )
+    return data.taken(kept, rng.permutation(len(data.test_labels))[:n_test])
 
 
-def _fashion() -> Data:
+def fashion() -> Data:
     if not FASHION.is_dir():
         raise SystemExit("Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist.")
     arrays = []
@@ -56,7 +53,7 @@ def _fashion() -> Data:
     return Data("fashion", *arrays, FASHION_CLASSES)
 
 
-def _npz(path: Path) -> Data:
+def npz_file(path: Path) -> Data:
     with np.load(path, allow_pickle=False) as file:
         images, labels, test = file["images"], file["labels"].astype(np.int64), file["split"] == "test"
         names = tuple(map(str, file["class_names"]))

@@ -9,14 +9,14 @@ A result that is not there has no row. Nothing is measured here.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import statistics
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from comparisons import record_of, tables_in, title_of
+import pandas as pd
+from comparisons import Comparison, comparisons
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).with_name("results")
@@ -177,37 +177,32 @@ TABLE: tuple[tuple[str, Callable[[Result], Iterator[Row]]], ...] = (
 )
 
 
-def coresets(paths: Iterable[Path]) -> Iterator[str]:
+def coresets(found: Iterable[Comparison]) -> Iterator[str]:
     """Test accuracy on coresets, mean and spread over seeds: pools and methods by pruning ratio."""
-    pools = {path: _by_cell(path) for path in paths}
+    pools = {one.title: _by_cell(one.trials) for one in found}
     ratios = sorted({ratio for cells in pools.values() for method, ratio in cells if method != "full"})
     if not ratios:
         return
-    counts = sorted({len(values) for cells in pools.values() for values in cells.values()})
+    n_seeds = sorted({len(values) for cells in pools.values() for values in cells.values()})
     yield (
-        "Test accuracy (%) after training on coresets with true labels, mean ± standard deviation over "
-        f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds. [All methods, points above Random "
-        "with intervals, and the settings](docs/results.md)."
+        "Test accuracy (%) after learning from coresets with true labels, on images that nothing was tuned on, mean ± "
+        f"standard deviation over {' to '.join(map(str, dict.fromkeys((n_seeds[0], n_seeds[-1]))))} seeds. [All "
+        "methods, points above Random with intervals, and the settings](docs/results.md)."
     )
     yield ""
     yield f"| pool | method | {' | '.join(f'{ratio:.0%} removed' for ratio in ratios)} |"
     yield "|---" * (2 + len(ratios)) + "|"
-    for path, cells in pools.items():
-        pool = title_of(record_of(path))
-        if ("full", 0.0) in cells:
-            pool += f"; full pool {_mean(cells['full', 0.0])}"
-        for method, title in MAIN.items():
-            yield f"| {pool} | {title} | {' | '.join(_mean(cells.get((method, ratio))) for ratio in ratios)} |"
+    for title, cells in pools.items():
+        pool = f"{title}; full pool {_mean(cells['full', 0.0])}" if ("full", 0.0) in cells else title
+        for method, name in MAIN.items():
+            yield f"| {pool} | {name} | {' | '.join(_mean(cells.get((method, ratio))) for ratio in ratios)} |"
             pool = ""
 
 
-def _by_cell(path: Path) -> dict[tuple[str, float], list[float]]:
+def _by_cell(trials: pd.DataFrame) -> dict[tuple[str, float], list[float]]:
     """Accuracies by method and ratio."""
-    cells: dict[tuple[str, float], list[float]] = {}
-    with open(path, newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            cells.setdefault((row["method"], float(row["pruning_ratio"])), []).append(float(row["test_accuracy"]))
-    return cells
+    found = trials.groupby(["method", "pruning_ratio"])["test_accuracy"].apply(list)
+    return {(str(method), float(ratio)): values for (method, ratio), values in found.items()}
 
 
 def _mean(values: list[float] | None) -> str:
@@ -241,9 +236,7 @@ def render(folder: Path = RESULTS) -> str:
             f"{versions['torch']}. The machine was not idle: each file in `benchmarks/results/` records the load.",
             "",
         ]
-    lines += coresets(
-        path for path in tables_in(folder) if not record_of(path).get("name")
-    )  # further runs: on their page
+    lines += coresets(comparisons(folder))
     return "\n".join(lines).strip() + "\n"
 
 
