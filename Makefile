@@ -3,6 +3,7 @@
 # make test-full  the same with everything in full: more kills, more draws, the whole demo pool
 # make install  set up alone; with LOCKED=no without hashes, for packages of your own such as a CPU-only torch
 # make lock     after a change of requirements*.txt: install that and write the lock files anew
+# make wheel    build dist/semiprune_studio-*.whl: the package with the app inside, for pip install
 # make demo-artifacts  run the demo for real and pack it as assets/demo_project.zip
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -25,7 +26,7 @@ endif
 PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which would compile everything again
 
-.PHONY: run install lock test test-core test-browser test-full lint tools clean demo-pool demo-artifacts
+.PHONY: run install lock test test-core test-browser test-full lint tools clean wheel demo-pool demo-artifacts
 
 run: install
 	$(BIN)/streamlit run app.py
@@ -70,6 +71,10 @@ test-browser:
 
 test-full:
 	SEMIPRUNE_FULL=1 $(MAKE) test
+
+wheel: $(INSTALLED)
+	rm -rf build
+	$(PIP_INSTALL:install=wheel) --no-deps --no-build-isolation --wheel-dir dist .
 
 demo-pool: $(INSTALLED)
 	$(BIN)/python assets/make_demo_pool.py

@@ -42,7 +42,7 @@ WAY_WORDS = {
     "copy": "as copies in a folder",
     "hardlink": "as hard links in a folder",
     "symlink": "as symbolic links in a folder",
-    "reference": "where they are (FiftyOne)",
+    "reference": "where they are (FiftyOne, Label Studio)",
 }
 CHOSEN = "export_coresets"
 FIRST = ("csv", "parquet", "jsonl", "paths", "imagefolder", "huggingface")  # the others follow by name
@@ -160,7 +160,11 @@ def how(contents: list[Content]) -> tuple[list[str], ExportOptions, int]:
                 "Exact leaves all text as it is, for programs.",
             )
         if "absolute" in known:
-            absolute = st.checkbox("Full paths", key="export_absolute", help="Lists full paths on this server.")
+            absolute = st.checkbox(
+                "Full paths",
+                key="export_absolute",
+                help="Tables get a column with the full path on this server; the list of paths holds full paths.",
+            )
     options = ExportOptions(exact=exact, images=images, absolute=absolute)
     total, usable = 0, []
     for name in names:

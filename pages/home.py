@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from pages.parts import components, errors, job_panel, tour, urls
+from pages.parts import components, errors, job_glance, job_panel, tour, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import jobs, steps
@@ -26,16 +26,17 @@ log = logging.getLogger("semiprune")
 
 PREVIEW = 24
 DEMO_TITLE = "Fashion demo"
+CLIPART_TITLE = "Clip art"
 OPENING = "opening_finished_demo"
 RESTORED = "restored"
 
 
-def open_demo() -> None:
-    """Go to the project of the bundled pool; the first time, make it and start its import."""
+def open_bundled(source: str, title: str) -> None:
+    """Go to the project of a bundled pool; the first time, make it and start its import."""
     space = projects.workspace()
-    name = slug_of(DEMO_TITLE)
+    name = slug_of(title)
     if name not in space:
-        begin_project(space, DEMO_TITLE, ImportSettings(source=SourceSpec("demo").to_json()), name=name)
+        begin_project(space, title, ImportSettings(source=SourceSpec(source).to_json()), name=name)
     projects.choose(name)
     st.switch_page("pool.py")
 
@@ -71,7 +72,10 @@ def watch_opening() -> None:
 def demos(*, first: bool) -> None:
     """Two ways to look around: everything done already, or the same pool from the beginning."""
     with st.container(border=True):
-        st.markdown("**The demo:** 6,000 small pictures of clothes. Open it finished, or start from scratch.")
+        st.markdown(
+            "**The demo:** 6,000 small pictures of clothes. Open it finished, or start from scratch. "
+            "**Clip art:** 1,949 drawings in colour, as messy as real pools are."
+        )
         with st.container(horizontal=True, vertical_alignment="center"):
             if finished_demo.is_bundled() and st.button(
                 "Open the finished demo",
@@ -85,7 +89,13 @@ def demos(*, first: bool) -> None:
                 icon=":material/play_arrow:",
                 help="The same pictures from scratch: you label and train.",
             ):
-                open_demo()
+                open_bundled("demo", DEMO_TITLE)
+            if st.button(
+                "Open the clip art",
+                icon=":material/palette:",
+                help="Drawings of 15 kinds, some of them rare, with near-copies and broken ones among them.",
+            ):
+                open_bundled("clipart", CLIPART_TITLE)
             tour.start_button()
 
 
@@ -137,6 +147,7 @@ def card(seen: Look) -> None:
             if seen.pool is not None:
                 pictures(project, seen.pool)
             st.caption(seen.caption)
+            job_glance.on_card(project)
             if seen.last_import is not None:
                 job_panel.ended(seen.last_import, what="The import", can_retry=seen.can_retry, starts_over=True)
         for folder, reason in seen.damaged_jobs.items():

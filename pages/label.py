@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import annotator_name, coreset_labels, finish_panel
+from pages.parts import annotator_name, coreset_labels, finish_panel, grown_pool
 from pages.parts import labeling_classes as classes
 from pages.parts import labeling_elements as elements
 from pages.parts import labeling_exchange as exchange
@@ -32,6 +32,8 @@ QUEUES = {
     "skipped": "Skipped images",
     "flagged": "Flagged images",
 }
+PRACTICE = "label_practice_of"
+"""In the session: the project in which somebody practices."""
 GRID_SIZES = (60, 120, 240)
 
 
@@ -77,12 +79,33 @@ def is_complete(project: Project, standing: LabelProgress) -> None:
     with st.container(border=True):
         st.success(literal(standing.note, 600), icon=":material/check_circle:")
         finish_panel.draw(project, key="label")
-        st.page_link("train.py", label="Or step by step: go to Train", icon=":material/arrow_forward:")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.page_link("train.py", label="Or step by step: go to Train", icon=":material/arrow_forward:")
+            offer_practice(project, open_store(project))
+
+
+def offer_practice(project: Project, store: LabelStore) -> None:
+    """Where there are labels: the deck over some of them, to see what labeling is like."""
+    if not store.labels().ids.size:
+        return
+    help_text = "Label some images that have a label, see how often you agree. Nothing is saved."
+    if st.button("Practice on 20 images", key="label_practice", icon=":material/school:", help=help_text):
+        st.session_state[PRACTICE] = project.name
+        st.rerun()
+
+
+def practice(project: Project, store: LabelStore) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.header("Practice", anchor=False, width="content")
+        if st.button("End practice", key="label_practice_end", icon=":material/close:"):
+            st.session_state.pop(PRACTICE)
+            st.rerun()
+    st.caption("Press the key beside a class, or ? for all keys. Nothing is saved.")
+    elements.deck(project, store, annotator="practice", queue="practice")
 
 
 def head(project: Project, store: LabelStore, annotator: str, standing: LabelProgress) -> tuple[str, str]:
     """Title, the views, which images and who labels, in little height: the picture comes first."""
-    st.caption(literal(project.title))
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header(BY_KEY["label"].title, anchor=False, width="content")
         view = st.segmented_control(
@@ -108,16 +131,21 @@ def main() -> None:
     if coreset is not None and annotator is not None:
         coreset_labels.show(project, pool, store, coreset, annotator)
         return
+    if st.session_state.get(PRACTICE) == project.name:
+        practice(project, store)
+        return
     if annotator is None or store.drawings.latest() is None:
         projects.title(BY_KEY["label"].title, BY_KEY["label"].purpose)
         if annotator is None:
             annotator_name.ask("Start")
+            offer_practice(project, store)
         else:
             draw_first(project, pool, store, annotator)
         return
     standing = progress(store, annotator=annotator)
     view, queue = head(project, store, annotator, standing)
-    if standing.complete:
+    is_short = grown_pool.offer(project, pool, key="label")
+    if standing.complete and not is_short:
         is_complete(project, standing)
         if view == "deck" and subset.draw_for_classes(project, pool, store, annotator, standing):
             st.rerun()

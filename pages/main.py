@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:  # `streamlit run` puts the script's own folder there, not ours
     sys.path.insert(0, str(ROOT))
 
-from pages.parts import errors, tour  # noqa: E402
+from pages.parts import errors, next_step, running_jobs, tour  # noqa: E402
 from pages.parts import project as projects  # noqa: E402
 from pages.parts.text import literal  # noqa: E402
 from semiprune_core import steps  # noqa: E402
@@ -30,23 +30,24 @@ st.set_page_config(page_title="SemiPrune Studio", page_icon=str(ROOT / "assets" 
 st.logo(str(ROOT / "assets" / "logo.png"), size="large", icon_image=str(ROOT / "assets" / "icon.png"))
 
 
-def opened() -> tuple[Project | None, dict[str, str], str]:
-    """The open project and the state of its steps; one that is damaged is closed, and the reason told."""
+def opened() -> tuple[Project | None, list[steps.Standing], str]:
+    """The open project and where it stands at each step; one that is damaged is closed, and the reason told."""
     try:
         project = projects.current()
-        return project, {place.step.key: place.state for place in steps.standing(project)} if project else {}, ""
+        return project, steps.standing(project) if project else [], ""
     except SemiPruneError as error:
         reason = str(error)
     except Exception as error:  # noqa: BLE001 - logged and told; Projects must stay within reach
         log.exception("The open project cannot be read.")
         reason = f"One of the project's files cannot be read ({type(error).__name__}: {error})."
     projects.choose(None)
-    return None, {}, reason
+    return None, [], reason
 
 
-def step_pages(states: dict[str, str]) -> list[st.Page]:
+def step_pages(places: list[steps.Standing]) -> list[st.Page]:
     """The line, each step with its state: a tick when done, its own icon when it can be done, faint when it waits."""
     pages = []
+    states = {place.step.key: place.state for place in places}
     for step in steps.STEPS:
         icon = "check_circle" if states.get(step.key) == "done" else step.icon
         waiting = states.get(step.key) == "waiting"
@@ -94,7 +95,7 @@ def main() -> None:
     if name is None and projects.KEY in st.query_params:
         st.session_state[projects.KEY] = st.query_params[projects.KEY]
     tour.recall()
-    open_project, states, damage = opened()
+    open_project, places, damage = opened()
     home = st.Page("home.py", title="Projects", icon=":material/home:", default=True)
     new = st.Page("new.py", title="New project", icon=":material/add:", url_path="new", visibility="hidden")
     section = literal(open_project.title, 40) if open_project else "Steps"
@@ -102,7 +103,7 @@ def main() -> None:
         st.Page(f"{name}.py", title=title, icon=f":material/{icon}:", url_path=name)
         for name, (title, icon) in other_pages().items()
     ]
-    page = st.navigation({"": [home, new], section: [*step_pages(states), *others]}, expanded=True)
+    page = st.navigation({"": [home, new], section: [*step_pages(places), *others]}, expanded=True)
     warnings = st.container()
     if damage:
         warnings.error(literal(damage, errors.LIMIT), icon=":material/error:")
@@ -110,7 +111,9 @@ def main() -> None:
         st.query_params[projects.KEY] = open_project.name
     try:
         tour.show(page.url_path or "home")
+        running_jobs.in_sidebar(page.url_path or "home")
         page.run()
+        next_step.show(page.url_path, places)
         with warnings:
             tell_what_is_left_out()
     except SemiPruneError as error:

@@ -24,6 +24,7 @@ from semiprune_core.records import BoolArray
 from semiprune_core.steps import BY_KEY
 
 HEIGHT = 560
+BESIDE = 130  # how much higher the gallery is: the map's tools and its legend
 NO_COLOUR, NO_SECOND = "Nothing", "None"
 MOST_RINGS = 200
 
@@ -171,7 +172,7 @@ def panel(project: Project, point_map: EmbeddingMap) -> dict[str, Any]:
 @st.fragment
 @errors.shown()
 def explore(project: Project, pool: Pool, maps: list[EmbeddingMap]) -> None:
-    """The map, and below it the gallery of what was drawn around. Only this part runs anew after a lasso."""
+    """The map, and beside it the gallery of what was drawn around. Only this part runs anew after a lasso."""
     columns = columns_of(project, pool)
     titles = {point_map.artifact.id: f"{point_map.title} · {point_map.artifact.id}" for point_map in maps}
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -195,16 +196,19 @@ def explore(project: Project, pool: Pool, maps: list[EmbeddingMap]) -> None:
         "version": columns.version,
         "base": f"{urls.base()}/projects/{project.name}",
         "height": HEIGHT if len(shown) == 1 else 460,
-        "highlight": chosen_below(pool),
+        "highlight": chosen_beside(pool),
     }
-    line, opened = components.point_map(data, key="map_view")
+    left, right = st.columns([3, 2] if len(shown) == 1 else [2, 1], gap="medium")
+    with left:
+        line, opened = components.point_map(data, key="map_view")
     if opened:
         open_image(project, pool, opened)
-    selection(project, pool, by_id, line, mask)
+    with right, st.container(height=data["height"] + BESIDE, border=False):
+        selection(project, pool, by_id, line, mask)
 
 
-def chosen_below(pool: Pool) -> list[int]:
-    """Positions of what is selected in the gallery below the map: they are ringed on it."""
+def chosen_beside(pool: Pool) -> list[int]:
+    """Positions of what is selected in the gallery beside the map: they are ringed on it."""
     state = st.session_state.get("map_selected_gallery")
     ids = (state.get("selected") if state else None) or ()
     places = pool.positions(np.array([int(image_id, 16) for image_id in ids], dtype=np.uint64))
@@ -216,8 +220,8 @@ def selection(
 ) -> None:
     if not line or line.get("key") not in by_id:
         st.caption(
-            "Draw around points to see their images below. Hover to preview an image, click to open it, scroll "
-            "to zoom, double-click for the whole map. Keys: L lasso, B box, M move, + and -, Esc."
+            "Draw around points to see their images here. Hover to preview an image, click to open it, Ctrl and the "
+            "wheel to zoom, double-click for the whole map. Keys: L lasso, B box, M move, + and -, Esc."
         )
         return
     points = by_id[line["key"]].points()

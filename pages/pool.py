@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts import charts, components, errors, import_form, job_panel, urls
+from pages.parts import charts, components, errors, import_form, job_panel, scan_panel, urls
 from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, duration, literal, size
@@ -99,7 +99,7 @@ def classes(summary: PoolSummary) -> None:
             icon=":material/info:",
         )
         return
-    st.plotly_chart(charts.class_bars(summary.class_counts), key="pool_classes")
+    st.plotly_chart(charts.class_bars(summary.class_counts), key="pool_classes", config=charts.QUIET)
     rarest = min(summary.class_counts, key=summary.class_counts.__getitem__)
     st.caption(
         f"Rarest: {literal(rarest)} with {count(summary.class_counts[rarest], 'image')}. "
@@ -111,7 +111,7 @@ def shapes(summary: PoolSummary) -> None:
     left, right = st.columns(2)
     with left:
         st.markdown("**Sizes**")
-        st.plotly_chart(charts.size_scatter(summary.sizes), key="pool_sizes")
+        st.plotly_chart(charts.size_scatter(summary.sizes), key="pool_sizes", config=charts.QUIET)
     with right:
         st.markdown("**Formats and conversions**")
         st.dataframe(pd.DataFrame(summary.formats, columns=["Format", "Mode", "Images"]), hide_index=True)
@@ -181,11 +181,12 @@ def main() -> None:
     pool = project.everything()
     summary = projects.summary(pool)
     facts(summary)
-    tabs = st.tabs(["Gallery", "Classes", "Sizes and formats", "Problems", "Imports", "Add images"])
+    tabs = st.tabs(["Gallery", "Scan", "Classes", "Sizes and formats", "Problems", "Imports", "Add images"])
     for tab, draw in zip(
         tabs,
         (
             lambda: gallery(project, pool),
+            lambda: scan_panel.draw(project, pool, items),
             lambda: classes(summary),
             lambda: shapes(summary),
             lambda: problems(project),

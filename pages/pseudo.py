@@ -8,6 +8,7 @@ import streamlit as st
 
 from pages.parts import (
     annotator_name,
+    charts,
     components,
     errors,
     image_list,
@@ -117,11 +118,15 @@ def quality(report: Report) -> None:
     with left:
         st.markdown("**How confident the model is**")
         model = ~report.run.labels().human_mask
-        st.plotly_chart(pseudo_charts.confidences(np.asarray(report.run.confidence())[model]), key="pseudo_histogram")
+        st.plotly_chart(
+            pseudo_charts.confidences(np.asarray(report.run.confidence())[model]),
+            key="pseudo_histogram",
+            config=charts.QUIET,
+        )
     with right:
         st.markdown("**Is it right as often as it claims?**")
         if held_out is not None:
-            st.plotly_chart(pseudo_charts.reliability(held_out.bins), key="pseudo_reliability")
+            st.plotly_chart(pseudo_charts.reliability(held_out.bins), key="pseudo_reliability", config=charts.QUIET)
         else:
             st.caption("This needs held-out labels.")
     if held_out is None:
@@ -131,6 +136,7 @@ def quality(report: Report) -> None:
     st.plotly_chart(
         pseudo_charts.accuracy_per_class(report.class_names, held_out.per_class, held_out.accuracy),
         key="pseudo_per_class",
+        config=charts.QUIET,
     )
     more = quality_report.labels_to_halve(held_out.accuracy)
     st.markdown(f"Halving the overall interval takes about **{more:,} more held-out labels**.")
@@ -152,6 +158,11 @@ def _class_row(name: str, share: Share | None) -> dict[str, str]:
     }
 
 
+def whole(value: float | None) -> str:
+    """A count for a table; what is not known is a dash."""
+    return "–" if value is None else f"{value:,.0f}"
+
+
 def classes(report: Report) -> None:
     odd = [row for row in report.classes if row.verdict]
     for row in odd[:8]:
@@ -163,7 +174,7 @@ def classes(report: Report) -> None:
         )
     if not odd:
         st.caption("Every class got about as many images as the random human labels suggest.")
-    st.plotly_chart(pseudo_charts.distribution(report.classes), key="pseudo_distribution")
+    st.plotly_chart(pseudo_charts.distribution(report.classes), key="pseudo_distribution", config=charts.QUIET)
     st.dataframe(
         pd.DataFrame(
             [
@@ -171,11 +182,11 @@ def classes(report: Report) -> None:
                     "Class": row.name,
                     "Pseudo-labels": row.n_pseudo,
                     "Human labels": row.n_human,
-                    "Expected": None if row.expected is None else round(row.expected),
-                    "Low": None if row.low is None else round(row.low),
-                    "High": None if row.high is None else round(row.high),
-                    "Reference": row.n_reference,
-                    "Remark": row.verdict,
+                    "Expected": whole(row.expected),
+                    "Low": whole(row.low),
+                    "High": whole(row.high),
+                    "Reference": whole(row.n_reference),
+                    "Remark": row.verdict or "",
                 }
                 for row in report.classes
             ]
@@ -184,20 +195,20 @@ def classes(report: Report) -> None:
     )
 
 
-def confusion(project: Project, pool: Pool, report: Report) -> None:
-    reference = report.reference
-    if reference is None:
+def confusion(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, subset: str | None) -> None:
+    found = report_cache.confusion_of(project, pool, store, run, subset)
+    if found is None:
         st.info(
-            "A confusion matrix needs reference labels of images that no person labeled. This pool has none. "
-            "See Quality for the accuracy of each class on held-out labels.",
+            "A confusion matrix needs labels that the model never saw, and this run has none. Train again with some "
+            "held out.",
             icon=":material/info:",
         )
         return
-    mask = None if report.subset == "All images" else quality_report.tagged_subsets(pool)[report.subset]
-    names = reference.names
+    st.caption(literal(f"Counted on {found.measured_on}", 400))
+    names, table = found.names, found.counts
     if len(names) <= MOST_CELLS:
         chosen = components.confusion_matrix(
-            names, reference.confusion.tolist(), key="pseudo_matrix", chosen=st.session_state.get("pseudo_cell")
+            names, table.tolist(), key="pseudo_matrix", chosen=st.session_state.get("pseudo_cell")
         )
         st.session_state["pseudo_cell"] = chosen
         st.caption(
@@ -205,11 +216,11 @@ def confusion(project: Project, pool: Pool, report: Report) -> None:
             "to see its images."
         )
     else:
-        chosen = frequent_confusions(names, reference.confusion)
+        chosen = frequent_confusions(names, table)
     if chosen is None:
         return
+    positions = found.cell(*chosen)
     true_name, model_name = names[chosen[0]], names[chosen[1]]
-    positions = quality_report.confused(pool, report.run, true_name, model_name, mask)
     st.markdown(
         f"**{literal(true_name)}**, labeled **{literal(model_name)}** by the model: {count(len(positions), 'image')}"
     )
@@ -235,7 +246,7 @@ def reviewing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
     signals = review_queue.cached_signals(project, run, others)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         way = st.segmented_control(
-            "View", ["One by one", "Gallery"], default="One by one", required=True, key="review_way"
+            "View", ["One by one", "Gallery"], default="One by one", required=True, key="review_one_by_one"
         )
         titles = {"all": "All signals", **{name: review.SIGNALS[name] for name in signals}}
         signal = st.selectbox("Order by", list(titles), format_func=titles.get, key="review_signal", width=220)
@@ -244,14 +255,13 @@ def reviewing(project: Project, pool: Pool, store: LabelStore, run: PseudoRun, o
         "Because you saw the model's answer, it never counts towards held-out accuracy."
     )
     newest = run.artifact.id == project.artifacts("pseudo")[-1].id
+    annotator = annotator_name.current()
     if way == "One by one" and newest:
-        annotator = annotator_name.current()
-        if annotator is None:
-            annotator_name.ask_in_row("review")
+        if annotator is not None:
+            queue = "doubt" if signal == "all" else f"doubt_{signal}"
+            labeling_elements.deck(project, store, annotator=annotator, queue=queue)
             return
-        queue = "doubt" if signal == "all" else f"doubt_{signal}"
-        labeling_elements.deck(project, store, annotator=annotator, queue=queue)
-        return
+        st.caption("To answer one by one, enter your name below. The images are here to be seen.")
     if not newest:
         st.caption("Only the newest run can be reviewed one by one. This is an older run.")
     settled = review.settled(pool, run, store)
@@ -360,7 +370,7 @@ def main() -> None:
     elif view == "classes":
         classes(report)
     elif view == "confusion":
-        confusion(project, pool, report)
+        confusion(project, pool, store, run, subset)
     elif view == "review":
         reviewing(project, pool, store, run, others)
     else:

@@ -18,11 +18,12 @@ from pages.parts import (
     score_views,
 )
 from pages.parts import project as projects
-from pages.parts.text import count, literal
+from pages.parts.text import count, duration, literal
 from semiprune_core import jobs
 from semiprune_core.coresets import score_view
 from semiprune_core.coresets.score_view import Groups, ScoreView
-from semiprune_core.dynamics import SCORING_STARTS, start_of, submit_dynamics
+from semiprune_core.dynamics import SCORING_STARTS, DynamicsSettings, start_of, submit_dynamics
+from semiprune_core.dynamics.pace import seconds_expected
 from semiprune_core.dynamics.scoring import new_scores, with_new_scores, with_settings
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.jobs import Job
@@ -60,11 +61,12 @@ def live_curve(job: Job) -> None:
 
 WHAT_IT_DOES = {
     FROZEN: "Trains a linear head on the pretrained features of all images, with human labels where there are any, and "
-    "records after each epoch how confident it is about every image. Takes seconds.",
+    "records after each epoch how confident it is about every image. The scores follow by themselves.",
     FINETUNED: "Trains a network that begins with a pretrained encoder's weights on all images, with human labels "
-    "where there are any, and records after each epoch how confident it is about every image. Runs in the background.",
+    "where there are any, and records after each epoch how confident it is about every image. The scores follow by "
+    "themselves.",
     SCRATCH: "Trains a new network on all images, with human labels where there are any, and records after each "
-    "epoch how confident it is about every image. Runs in the background.",
+    "epoch how confident it is about every image. The scores follow by themselves.",
 }
 
 
@@ -103,11 +105,20 @@ def start(project: Project, *, words: str, primary: bool) -> None:
         given = st.form_submit_button(
             words, type="primary" if primary else "secondary", icon=":material/model_training:"
         )
-    st.caption(WHAT_IT_DOES[str(begin)])
+    seeds = tuple(range(int(seed), int(seed) + int(n_seeds)))
+    st.caption(f"{WHAT_IT_DOES[str(begin)]} {how_long(project, str(begin), str(preset), seeds)}")
     if given:
-        seeds = tuple(range(int(seed), int(seed) + int(n_seeds)))
         submit_dynamics(project, start=str(begin), preset=str(preset), seeds=seeds)
         st.rerun()
+
+
+def how_long(project: Project, begin: str, preset: str, seeds: tuple[int, ...]) -> str:
+    if begin == FROZEN:
+        return "Takes seconds once the features are there."
+    seconds = seconds_expected(project, DynamicsSettings(pseudo="", preset=preset, seeds=seeds, start=begin))
+    if seconds is None:
+        return "Runs in the background; how long it takes is shown as soon as it runs."
+    return f"Runs in the background and takes about {duration(seconds)}, by the last training on this machine."
 
 
 def facts(seen: ScoreView) -> None:
@@ -301,7 +312,7 @@ def main() -> None:
     latest = project.latest("scores")
     if latest is None:
         if not is_live:
-            start(project, words="Start the dynamics run", primary=True)
+            start(project, words="Train and score every image", primary=True)
         return
     scores = ScoreRun(latest)
     stale = score_views.warn_if_out_of_date(project, scores, what="These scores")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import pandas as pd
@@ -11,15 +10,14 @@ import streamlit as st
 
 from pages.parts import (
     charts,
-    coreset_labels,
     errors,
     knobs,
     out_of_date,
+    saved_coresets,
     score_charts,
     score_images,
     score_views,
     search_panel,
-    urls,
 )
 from pages.parts import project as projects
 from pages.parts.text import count, literal
@@ -31,8 +29,9 @@ from semiprune_core.coresets import (
     select_view,
     setting_of,
 )
+from semiprune_core.coresets.label_error import ErrorEstimate
 from semiprune_core.coresets.score_view import ScoreView
-from semiprune_core.coresets.select_view import ErrorEstimate, Preview
+from semiprune_core.coresets.select_view import Preview
 from semiprune_core.coresets.starting_values import knobs_at, searched, starting_knobs
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.exporting import export_csv
@@ -42,10 +41,11 @@ from semiprune_core.results import CoresetRun, ScoreRun, latest_scores
 from semiprune_core.results.evidence import EvidenceRun
 from semiprune_core.results.score_source import has_own_evidence
 from semiprune_core.results.search import BestValue
+from semiprune_core.scan import latest_scan
 from semiprune_core.selection import AIMS, SELECTORS, Defaults, has_aims
 from semiprune_core.steps import BY_KEY
 
-SEVERAL = 6  # coresets that are listed and compared at once
+SEVERAL = 6  # coresets that are compared at once
 FIRST = ("semi_aum_cutoff", "semi_dual_beta")
 LAST = ("random",)
 AIM_WORDS = {"accuracy": "Accuracy", "clean": "Clean"}
@@ -57,13 +57,11 @@ OPTION_WORDS = {
         "Images with a human label come first and count towards the budget. The method selects from the rest.",
     ),
     "drop_duplicates": ("Drop duplicates", "Keeps only one of several images with the same pixels."),
+    "one_of_each": (
+        "Keep one of each",
+        "Of near-duplicates with the same label only one is kept. Needs a scan of the pool (Pool page).",
+    ),
 }
-
-
-def title_of(method: str) -> str:
-    """For people; of a package that is no longer installed the bare name."""
-    registry = METHODS if method in METHODS else SELECTORS
-    return registry.title(method) if method in registry else method
 
 
 def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) -> CoresetRequest:
@@ -79,7 +77,7 @@ def controls(project: Project, seen: ScoreView, kept: dict[str, EvidenceRun]) ->
             every.index(name),
         ),
     )
-    method = str(st.selectbox("Method", names, format_func=title_of, key="select_method"))
+    method = str(st.selectbox("Method", names, format_func=saved_coresets.title_of, key="select_method"))
     st.caption((METHODS if method in METHODS else SELECTORS).facts(method)["explain"])
     st.session_state.setdefault("select_ratio", 0.7)
     ratio = st.slider(
@@ -196,17 +194,29 @@ def numbers(found: Preview) -> None:
             )
     if found.has_more_wrong_labels:
         st.caption(
-            ":material/info: Hard images teach the most, but more of their pseudo-labels are wrong than in the "
-            "whole pool. Have people label this coreset before relying on its labels."
+            ":material/info: Hard images teach the most, but more of their labels are wrong than in the pool. "
+            "Have people label this coreset before relying on its labels."
         )
+    if found.error.value is None or found.error.is_vague:
+        st.caption(f":gray[:material/help: {literal(_unknown(found.error), 400)}]")
+
+
+def _unknown(error: ErrorEstimate) -> str:
+    """Why little or nothing is known of the error, and what would make it known."""
+    if error.value is None:
+        return f"Pseudo-label error: not known. {error.words}"
+    return (
+        f"Pseudo-label error: {error.n} held-out labels say little about these images. About {3 * error.n:,} more "
+        "would halve the interval; or have people label the coreset."
+    )
 
 
 def _estimate(error: ErrorEstimate) -> None:
-    known = error.value is not None
+    guess = "" if error.value is None else f"best guess {error.value:.0%}, "
     st.metric(
         "Pseudo-label error, estimated",
-        f"{error.low:.0%} to {error.high:.0%}" if known else "–",  # few labels leave a wide one: it comes first
-        f"best guess {error.value:.0%}, n = {error.n}" if known else f"n = {error.n}",
+        "–" if error.value is None else error.interval,  # few labels leave a wide one: it comes first
+        f"{guess}n = {error.n}",
         delta_color="off",
         delta_arrow="off",
         help=error.words,
@@ -253,7 +263,8 @@ def choose(project: Project, seen: ScoreView) -> None:
     own = kept.get(request.method)
     with right:
         try:
-            found = select_view.preview(seen, request, stored=own)
+            near = latest_scan(project) if request.one_of_each else None
+            found = select_view.preview(seen, request, stored=own, found=near)
         except SemiPruneError as error:
             errors.show(error)
             return
@@ -263,34 +274,10 @@ def choose(project: Project, seen: ScoreView) -> None:
             with errors.shown():
                 run = build_coreset(project, request, scores=seen.scores, kept=own)
                 export_csv(project, run)
-                st.session_state["select_built"] = run.artifact.id
+                saved_coresets.remember(run, request)
                 st.rerun()
-        st.caption(f"Keeps {count(found.budget, 'image')} and writes the CSV files.")
-
-
-def saved(project: Project, runs: list[CoresetRun]) -> None:
-    """The saved coresets, newest first, with their files."""
-    built = st.session_state.get("select_built")
-    for run in reversed(runs[-SEVERAL:]):
-        artifact = run.artifact
-        settings = artifact.settings
-        with st.container(border=artifact.id == built, horizontal=True, vertical_alignment="center"):
-            st.markdown(
-                f"**{artifact.id}** {title_of(settings['method'])}, ratio {settings['pruning_ratio']:g}: "
-                f"{count(artifact.facts['n_kept'], 'image')}",
-                width="stretch",
-            )
-            files = sorted(
-                project.exports_folder.glob(f"{artifact.id}-kept-*.csv"), key=lambda path: path.stat().st_mtime
-            )
-            coreset_labels.button(artifact.id, key=f"annotate_{artifact.id}")
-            if not files:
-                if st.button("Write CSV", key=f"csv_{artifact.id}", icon=":material/table:"):
-                    errors.attempt(functools.partial(export_csv, project, run))
-                continue
-            twin = max(project.exports_folder.glob(f"{artifact.id}-all-*.csv"), key=lambda path: path.stat().st_mtime)
-            st.link_button("Coreset CSV", urls.export(project.name, files[-1].name), icon=":material/download:")
-            st.link_button("All rows", urls.export(project.name, twin.name), icon=":material/download:")
+        if not saved_coresets.confirm(project, request):
+            st.caption(f"Keeps {count(found.budget, 'image')} and writes the CSV files.")
 
 
 def side_by_side(project: Project, seen: ScoreView, runs: list[CoresetRun]) -> None:
@@ -339,8 +326,7 @@ def main() -> None:
     search_panel.draw(project, seen.scores)
     runs = [CoresetRun(artifact) for artifact in project.artifacts("coreset")]
     if runs:
-        st.subheader("Saved coresets", anchor=False)
-        saved(project, runs)
+        saved_coresets.table(project, runs)
         st.subheader("Side by side", anchor=False)
         side_by_side(project, seen, runs)
 

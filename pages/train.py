@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import finish_panel, training_form, training_history, training_live, training_result
+from pages.parts import finish_panel, grown_pool, training_form, training_history, training_live, training_result
 from pages.parts import project as projects
 from pages.parts.text import literal
 from semiprune_core import training
@@ -14,10 +14,12 @@ from semiprune_core.steps import BY_KEY
 def main() -> None:
     project = projects.require("train")
     projects.title(BY_KEY["train"].title, BY_KEY["train"].purpose)
-    data = training.training_data(project, project.pool())
+    pool = project.pool()
+    data = training.training_data(project, pool)
     runs = training.list_runs(project)
     active = [run for run in runs if not run.status.is_over]
-    training_result.note_changes(project, runs, data)
+    grown_pool.offer(project, pool, key="train")
+    training_result.note_changes(project, runs, data, pool)
     for run in active:
         training_live.watch(run)
     if not active and runs and (runs[0].artifact is None or runs[0].is_provisional):

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from semiprune_core import __version__
 
+INSTALL = "Install what is missing: pip install the wheel with its dependencies, or `make install` in the repository."
+
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line. Loads every command."""
@@ -47,7 +49,17 @@ def _answer_at_once(words: Sequence[str]) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0 on success, 1 on a user error, 2 on wrong usage, 130 when interrupted."""
     _answer_at_once(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(argv)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "semiprune_core"):
+            raise
+        sys.stderr.write(f"semiprune: the package '{package}' is not installed. {INSTALL}\n")
+        return 1
 
+
+def _run(argv: Sequence[str] | None) -> int:
     from semiprune_core.commands import COMMANDS, Console
     from semiprune_core.errors import SemiPruneError
     from semiprune_core.progress import Stopped

@@ -32,6 +32,18 @@ MOUNTED = ("/run/media",)
 """Where disks of a person's own appear below a folder of the system's."""
 
 
+HERE = Path(__file__).resolve().parent
+WHEEL_FOLDER = "studio"
+"""Where a wheel keeps, inside the package, what stands beside it in a checkout: app.py, pages, assets."""
+
+
+def studio_folder() -> Path:
+    """The folder of app.py, pages and assets: beside the package in a checkout, inside it where a wheel brought it."""
+    beside = HERE.parent
+    is_checkout = (beside / "app.py").is_file() and (beside / "assets").is_dir()
+    return beside if is_checkout else HERE / WHEEL_FOLDER
+
+
 @dataclass(frozen=True)
 class PathGuard:
     """Answers one question: may this path be read?"""

@@ -24,6 +24,16 @@ class Progress(Protocol):
         """Whether somebody asked for a stop."""
 
 
+class Silent:
+    """A progress for callers that do not watch and never stop anything."""
+
+    def report(self, done: int, total: int, /, **facts: Any) -> None:
+        """Nobody is told."""
+
+    def should_stop(self) -> bool:
+        return False
+
+
 @dataclass(frozen=True)
 class InnerProgress:
     """A progress inside a larger one: it hands reports on, and the wish to stop back."""

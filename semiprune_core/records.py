@@ -20,6 +20,8 @@ IntArray = npt.NDArray[np.integer[Any]]
 BoolArray = npt.NDArray[np.bool_]
 
 UNLABELED = -1
+MOST_PROBS = 100
+"""So many classes per image keep their probability; with more classes, the most likely ones."""
 
 
 def coreset_size(n: int, pruning_ratio: float) -> int:
@@ -64,6 +66,57 @@ class PseudoLabels:
 
 
 @dataclass(frozen=True, eq=False)
+class ClassProbs:
+    """The model's probability of each class.
+
+    ``values`` (N, K) float16; ``classes`` (K,) when they are the same for every image, or (N, K) the most likely ones
+    of each.
+    """
+
+    values: FloatArray
+    classes: IntArray
+
+    @classmethod
+    def room(cls, n: int, n_classes: int) -> ClassProbs:
+        """Room for ``n`` images, to be filled by :meth:`put`."""
+        k = min(n_classes, MOST_PROBS)
+        classes = np.arange(k, dtype=np.int32) if k == n_classes else np.zeros((n, k), dtype=np.int32)
+        return cls(np.zeros((n, k), dtype=np.float16), classes)
+
+    @classmethod
+    def of(cls, probs: FloatArray) -> ClassProbs:
+        """What is kept of ``probs`` (N, C)."""
+        kept = cls.room(*probs.shape)
+        kept.put(slice(None), probs)
+        return kept
+
+    def put(self, place: slice, probs: FloatArray) -> None:
+        """Keep ``probs`` (n, C) for the images at ``place``."""
+        if self.classes.ndim == 1:
+            self.values[place] = probs
+            return
+        top = np.argpartition(probs, -self.values.shape[1], axis=1)[:, -self.values.shape[1] :]
+        self.classes[place] = top
+        self.values[place] = np.take_along_axis(probs, top, axis=1)
+
+    def renumbered(self, numbers: IntArray) -> ClassProbs:
+        """The same with class ``c`` called ``numbers[c]``."""
+        return ClassProbs(self.values, np.asarray(numbers)[self.classes].astype(np.int32))
+
+    def dense(self, rows: IntArray, n_classes: int) -> FloatArray:
+        """(n, n_classes) float32, each row summing to 1: what was not kept is spread evenly over the other classes."""
+        values = np.asarray(self.values[rows], dtype=np.float32)
+        probs = np.zeros((len(values), n_classes), dtype=np.float32)
+        if self.classes.ndim == 1:
+            probs[:, self.classes] = values
+        else:
+            rest = np.maximum(1 - values.sum(axis=1, keepdims=True), 0) / max(1, n_classes - values.shape[1])
+            probs[:] = rest
+            np.put_along_axis(probs, np.asarray(self.classes[rows], dtype=np.int64), values, axis=1)
+        return probs / probs.sum(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True, eq=False)
 class Trajectory:
     """Per-epoch facts of a training run, as (T, N) columns; row t is epoch t + 1.
 
@@ -104,7 +157,8 @@ class Evidence:
 
     ``scores`` by name, each finite; ``mean_prob`` the mean target probability over the scored epochs;
     ``labels`` (pseudo-)class indices; ``human_mask`` images labeled by a person;
-    ``duplicate_of`` position of the first image with the same content (its own position where there is none).
+    ``duplicate_of`` position of the first image with the same content (its own position where there is none);
+    ``alike`` the same for near-duplicates, where somebody looked for them.
     """
 
     n_images: int
@@ -114,10 +168,11 @@ class Evidence:
     human_mask: BoolArray | None = None
     duplicate_of: IntArray | None = None
     features: FloatArray | None = None
+    alike: IntArray | None = None
 
     def __post_init__(self) -> None:
         arrays = dict(self.scores)
-        for name in ("mean_prob", "labels", "human_mask", "duplicate_of", "features"):
+        for name in ("mean_prob", "labels", "human_mask", "duplicate_of", "features", "alike"):
             if getattr(self, name) is not None:
                 arrays[name] = getattr(self, name)
         for name, array in arrays.items():

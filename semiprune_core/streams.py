@@ -46,6 +46,7 @@ class Purpose(StrEnum):
     SCORING_HEAD = "scoring head"
     OUTLOOK = "outlook on more labels"
     COVERAGE = "simulated draw of labels"
+    LABEL_ERROR = "error of a coreset's labels"
     # choosing
     CORESET = "coreset"
     CORESET_SAMPLE = "sample of a coreset"

@@ -86,6 +86,7 @@ def test_scoring_and_trial_nets_of_equal_seed_start_differently(monkeypatch):
         "baselines/dynamics.py": "BASELINE_RUN",
         "dynamics/job.py": "SCORING_RUN",
         "evaluation/study_job.py": "SCORING_RUN",
+        "library/line.py": "SCORING_RUN",
         "trials/run.py": "TRIAL_RUN",
     }
 

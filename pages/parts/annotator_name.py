@@ -13,7 +13,8 @@ KEY = "annotator"
 
 def recall() -> str | None:
     """Once per page: the name of this session, or the one this browser remembers from an earlier visit."""
-    remembered = labeling_elements.remembered(KEY, current())
+    with st.sidebar:  # where it takes no room from the page
+        remembered = labeling_elements.remembered(KEY, current())
     if current() is None and remembered is not None and _is_name(remembered):
         st.session_state[KEY] = remembered
     return current()

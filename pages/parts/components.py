@@ -31,6 +31,8 @@ _uploader = st.components.v2.component(
     "studio_uploader", html=read("uploader.html"), css=read("uploader.css"), js=read("uploader.js")
 )
 _map = st.components.v2.component("studio_map", html=read("map.html"), css=read("map.css"), js=read("dom.js", "map.js"))
+_teller = st.components.v2.component("studio_jobs", html=read("jobs.html"), css=read("jobs.css"), js=read("jobs.js"))
+_frame = st.components.v2.component("studio_frame", html="<span></span>", js=read("frame.js"))
 _matrix = st.components.v2.component(
     "studio_matrix",
     html='<div class="scroll"><div class="matrix" role="grid"></div></div>',
@@ -112,3 +114,14 @@ def confusion_matrix(
     data = {"names": list(names), "counts": [list(row) for row in counts], "chosen": chosen}
     cell = _matrix(key=key, data=data, on_cell_change=ignore).cell
     return (int(cell[0]), int(cell[1])) if cell else None
+
+
+def job_teller(under_way: Sequence[str], ended: Mapping[str, str], *, key: str) -> None:
+    """Tell a person who is elsewhere, by the tab's title and the browser, of each ``ended`` job (words by id) once."""
+    over = [{"id": job_id, "words": words} for job_id, words in ended.items()]
+    _teller(key=key, data={"under_way": list(under_way), "ended": over})
+
+
+def frame() -> None:
+    """What every page needs in the browser, once: one step back is one page, and a server that is gone is named."""
+    _frame(key="studio_frame")

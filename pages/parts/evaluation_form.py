@@ -10,6 +10,7 @@ from semiprune_core import jobs
 from semiprune_core.coresets import RATIOS, SAME_BUDGET_RATIOS
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.evaluation import EvaluationData, EvaluationSettings, matching_test, submit_evaluation
+from semiprune_core.evaluation.data import COARSE, resolution_words, smallest_difference
 from semiprune_core.evaluation.runs import (
     MethodChoice,
     available_data,
@@ -200,6 +201,11 @@ def start_panel(project: Project, settings: EvaluationSettings, data: Evaluation
             st.info("Add Random to see whether a method beats chance.", icon=":material/casino:")
         if len(settings.seeds) == 1:
             st.info("One seed gives no interval: a lead may be chance.", icon=":material/looks_one:")
+        told = resolution_words(data.n_test, len(settings.seeds))
+        if smallest_difference(data.n_test, len(settings.seeds)) > COARSE:
+            st.warning(f"{told} More test images help most, then seeds.", icon=":material/straighten:")
+        else:
+            st.caption(told)
         n, minutes = len(planned(settings)), expected_minutes(project, settings, len(data.chosen_from))
         with st.container(horizontal=True, gap="medium"):
             st.metric("Probes" if settings.test == PROBE else "Trainings", f"{n:,}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,13 @@ import streamlit as st
 
 from pages.parts import components, errors, knobs, urls
 from pages.parts import project as projects
-from pages.parts.text import literal, size
+from pages.parts.text import count, literal, size
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing import allowing
 from semiprune_core.importing.corruptions import MILD, SEVERITIES
-from semiprune_core.importing.sources import SOURCES, datasets, kinds_by_suffix, manifest
+from semiprune_core.importing.sources import SOURCES, class_folders, datasets, kinds_by_suffix, manifest
 from semiprune_core.importing.sources.base import Form, SourceSpec
+from semiprune_core.importing.sources.layout import AUTO, NO, YES, is_storage
 from semiprune_core.importing.sources.uploads import uploaded_source
 from semiprune_core.knobs import knobs_of
 from semiprune_core.paths import check_can_be_allowed, roots_from_environment
@@ -23,6 +25,7 @@ from semiprune_core.server.access import lets_others_in
 from semiprune_core.server.uploads import folder_of
 
 UPLOAD = "upload"
+SHOWN_FOLDERS = 12
 FIRST = ("folder", "zip", "npz", "manifest", "torchvision")
 """The usual sources; all others follow."""
 
@@ -66,10 +69,45 @@ def choose_source(key: str) -> SourceSpec | None:
         errors.show(error)
         return None
     allowed_folders(key)
+    labels = {} if spec is None else _folder_labels(key, spec)
     variants = _variants(key)
     if spec is None:
         return None
-    return SourceSpec(spec.kind, spec.location, spec.options, variants)
+    return SourceSpec(spec.kind, spec.location, {**spec.options, **labels}, variants)
+
+
+def _folder_labels(key: str, spec: SourceSpec) -> dict[str, Any]:
+    """Whether the names of folders are reference labels, asked with the names in view."""
+    space, seen = projects.workspace(), st.session_state.setdefault(f"{key}_class_folders", {})
+    if spec.location not in seen:  # an archive's directory is long: it is read once
+        try:
+            seen[spec.location] = class_folders(spec, guard=space.guard, scratch=space.uploads_folder)
+        except SemiPruneError:
+            return {}  # the import itself says what is wrong
+    names = seen[spec.location]
+    if not names:
+        return {}
+    classes = [name for name in names if not is_storage(name)]
+    use = st.checkbox(
+        "Use folder names as reference labels",
+        value=bool(classes),
+        key=f"{key}_folder_labels_{spec.location}",
+        help="Reference labels are hidden from the learner. They fill in for people in trials, and measure.",
+    )
+    taken = classes or names
+    st.caption(f"{count(len(taken), 'folder')}: {_listed(taken)}")
+    if len(taken) < len(names):
+        others = [name for name in names if is_storage(name)]
+        st.caption(f"No classes, but dates or a camera's folders: {_listed(others)}. Their images have no label.")
+    if not use:
+        return {"folder_labels": NO}
+    return {"folder_labels": AUTO if classes else YES}
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - SHOWN_FOLDERS:,} more" if len(names) > SHOWN_FOLDERS else ""
+    return ", ".join(literal(name, 40) for name in names[:SHOWN_FOLDERS]) + more
 
 
 def choose_features(key: str, *, default: bool = True) -> bool:

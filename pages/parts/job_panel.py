@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.parts import errors
 from pages.parts.text import duration, literal
-from semiprune_core import training
+from semiprune_core import jobs, training
 from semiprune_core.jobs import Job, JobStatus, states
 
 EVERY = 0.8
@@ -66,7 +66,9 @@ def stages(job: Job, status: JobStatus, titles: Mapping[str, str], *, what: str)
         waits = status.state == states.QUEUED or status.facts.get("state") == states.QUEUED
         share = status.fraction * len(names) - place
         words = f"Step {place + 1} of {len(names)}: {titles[names[place]].lower()}"
-        text = f"{words}, waiting for its turn" if waits else f"{words}, {max(0.0, min(1.0, share)):.0%}"
+        seconds = jobs.seconds_left(job, status)
+        left = "" if seconds is None else f", {duration(seconds)} left"
+        text = f"{words}, waiting for its turn" if waits else f"{words}, {max(0.0, min(1.0, share)):.0%}{left}"
         st.progress(status.fraction, text="Stopping" if status.stop_requested else text)
         buttons(job, status)
         st.caption("This keeps running when you close the page. After a stop it can be resumed.")

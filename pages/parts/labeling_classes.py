@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pandas as pd
 import streamlit as st
 
@@ -9,10 +11,11 @@ from pages.parts import dropped, errors
 from pages.parts.text import count, literal
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.classes import Added, LabelClass, read_class_csv, read_class_list
-from semiprune_core.labeling.label_files import decode_text
+from semiprune_core.labeling.exchange.rows import decode_text
 from semiprune_core.project.pool import Pool
 
 MAX_MB = 64
+MOST_PICKERS = 40
 
 
 def editor(pool: Pool, store: LabelStore, annotator: str) -> None:
@@ -37,7 +40,6 @@ def _table(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
             "Place": range(1, len(sheet) + 1),
             "Name": [label_class.name for label_class in sheet],
             "Key": [label_class.key for label_class in sheet],
-            "Colour": [label_class.colour for label_class in sheet],
         }
     )
     edited = st.data_editor(
@@ -53,13 +55,29 @@ def _table(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
             "Key": st.column_config.TextColumn(
                 max_chars=1, width="small", help="A digit or a letter other than f and z."
             ),
-            "Colour": st.column_config.TextColumn(max_chars=7, width="small", help="#rrggbb"),
         },
         height=min(420, 35 * (len(sheet) + 1) + 3),
     )
-    st.caption("Edit a cell to rename a class or to change its place, key or colour.")
-    if not edited.equals(frame) and st.button("Save changes", type="primary", key="classes_save"):
+    st.caption("Edit a cell to rename a class or to change its place or key. Every change is saved at once.")
+    if not edited.equals(frame):
         errors.attempt(lambda: _save(store, sheet, edited, annotator))
+    _colours(store, sheet, annotator)
+
+
+def _colours(store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
+    """A picker for every class, or for one at a time where there are many."""
+    shown = sheet
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if len(sheet) > MOST_PICKERS:
+            chosen = st.selectbox("Colour of", sheet, format_func=lambda one: one.name, key="classes_colour", width=240)
+            shown = [chosen] if chosen is not None else []
+        for label_class in shown:
+            key = f"classes_colour_{label_class.class_id}_{label_class.colour}"
+            colour = st.color_picker(literal(label_class.name, 30), label_class.colour, key=key, width="content")
+            if colour.lower() != label_class.colour.lower():
+                errors.attempt(
+                    functools.partial(store.classes.set_colour, label_class.class_id, colour, annotator=annotator)
+                )
 
 
 def _save(store: LabelStore, sheet: list[LabelClass], edited: pd.DataFrame, annotator: str) -> None:
@@ -74,8 +92,6 @@ def _save(store: LabelStore, sheet: list[LabelClass], edited: pd.DataFrame, anno
     for label_class, row in zip(sheet, rows, strict=True):
         if row["Name"] != label_class.name:
             store.classes.rename(label_class.class_id, str(row["Name"] or ""), annotator=annotator)
-        if row["Colour"] != label_class.colour:
-            store.classes.set_colour(label_class.class_id, str(row["Colour"] or ""), annotator=annotator)
     for label_class in moved:
         store.classes.set_key(label_class.class_id, keys[label_class.class_id], annotator=annotator)
     order = sorted(range(len(sheet)), key=lambda number: (rows[number]["Place"], number))
@@ -84,8 +100,8 @@ def _save(store: LabelStore, sheet: list[LabelClass], edited: pd.DataFrame, anno
 
 
 def _add(pool: Pool, store: LabelStore, sheet: list[LabelClass], annotator: str) -> None:
-    known_as = store.classes.book().known_as
-    missing = [name for name in pool.class_names if name not in known_as]
+    present = {label_class.name for label_class in sheet}
+    missing = [name for name in store.classes.book().without_class(pool.class_names) if name not in present]
     if missing:
         words = f"Use the {count(len(missing), 'reference class', 'reference classes')}"
         if st.button(words, key="classes_reference", type="secondary" if sheet else "primary"):
@@ -118,7 +134,8 @@ def _merge_or_remove(store: LabelStore, sheet: list[LabelClass], annotator: str)
         if st.button("Merge", key="classes_merge"):
             errors.attempt(lambda: store.classes.merge(source, target, annotator=annotator))
     st.markdown("**Remove**")
-    unwanted = st.selectbox("Class without labels", list(names), format_func=names.get, key="classes_unwanted")
+    st.caption("A class that has labels cannot be removed. Merge it into another one.")
+    unwanted = st.selectbox("Class to remove", list(names), format_func=names.get, key="classes_unwanted")
     if st.button("Remove", key="classes_remove"):
         errors.attempt(lambda: store.classes.remove(unwanted, annotator=annotator))
 

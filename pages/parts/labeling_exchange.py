@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import pandas as pd
@@ -9,14 +10,26 @@ import streamlit as st
 
 from pages.parts import dropped, errors, urls
 from pages.parts.text import count, literal
+from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling import LabelStore
+from semiprune_core.labeling.exchange.csv_files import csv_columns, guess_columns, is_label_studio
+from semiprune_core.labeling.exchange.pictures import picture_note, served_pictures
 from semiprune_core.labeling.export_labels import label_studio_config
-from semiprune_core.labeling.import_labels import ImportResult, import_csv, import_label_studio, take_reference
+from semiprune_core.labeling.import_labels import (
+    ImportResult,
+    import_csv,
+    import_label_studio,
+    preview_csv,
+    take_reference,
+)
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 
 MAX_MB = 200
 RESULT = "labels_import"
+SHOWN_CLASSES = 10
+NO_COLUMN = ""
+COLUMN_WORDS = {"path": "Path", "image_id": "Image id", "label": "Label", "annotator": "Annotator"}
 
 
 def exchange(project: Project, pool: Pool, store: LabelStore, annotator: str) -> None:
@@ -29,6 +42,7 @@ def exchange(project: Project, pool: Pool, store: LabelStore, annotator: str) ->
     with right:
         st.markdown("**Export labels**")
         _exports(project, store)
+        _drawn(project, store)
 
 
 def reference(pool: Pool, store: LabelStore) -> None:
@@ -43,16 +57,25 @@ def reference(pool: Pool, store: LabelStore) -> None:
 
 def _file(pool: Pool, store: LabelStore, annotator: str) -> None:
     with st.container(border=True):
-        st.write("A CSV (path or image_id, label, optional annotator) or JSON from Label Studio.")
+        st.write("A CSV (path or image_id, label, optional annotator), or Label Studio's JSON, JSON_MIN or CSV.")
         file = dropped.one_file("labels")
         create = st.checkbox("Add missing classes", key="labels_create")
         replace = st.checkbox("Replace labels that differ", key="labels_replace")
         if file is None:
             return
         st.caption(f"Ready: {literal(file.name)}")
+        read: Callable[..., ImportResult] = import_label_studio
+        if not file.name.lower().endswith(".json"):
+            try:
+                columns = _columns(pool, store, file.read(MAX_MB))
+            except SemiPruneError as error:
+                errors.show(error)
+                return
+            if columns is None:
+                return
+            read = functools.partial(import_csv, columns=columns)
         if not st.button("Import", type="primary", key="labels_go"):
             return
-        read = import_label_studio if file.name.lower().endswith(".json") else import_csv
         _take(
             lambda: read(
                 store,
@@ -63,6 +86,41 @@ def _file(pool: Pool, store: LabelStore, annotator: str) -> None:
                 replace=replace,
             )
         )
+
+
+def _columns(pool: Pool, store: LabelStore, data: bytes) -> dict[str, str] | None:
+    """Which column is what, asked with what the file would bring in view; None until that is clear."""
+    names = csv_columns(data)
+    chosen = {} if is_label_studio(names) else _chosen(names)
+    if chosen is None:
+        st.caption("Choose the column with the label, and the one with the path or the image's id.")
+        return None
+    found = preview_csv(store, pool, data, columns=chosen)
+    classes = ", ".join(f"{literal(name, 40)} {n:,}" for name, n in list(found.per_class.items())[:SHOWN_CLASSES])
+    more = f" and {len(found.per_class) - SHOWN_CLASSES} more" if len(found.per_class) > SHOWN_CLASSES else ""
+    st.markdown(f"{count(found.n_rows, 'row')}, labels for {count(found.n_images, 'image')}: {classes}{more}")
+    st.caption(
+        f"{count(found.n_unknown, 'row')} without an image of this pool. {found.n_left:,} of {found.n_pool:,} images "
+        f"stay unlabeled. New classes: {literal(', '.join(found.new_classes[:SHOWN_CLASSES]), 300) or 'none'}."
+    )
+    if found.warning:
+        st.warning(found.warning, icon=":material/warning:")
+    return chosen
+
+
+def _chosen(names: tuple[str, ...]) -> dict[str, str] | None:
+    """The columns a person chose by what they are for; None until label and image have theirs."""
+    guess, chosen = guess_columns(names), {}
+    with st.container(horizontal=True):
+        for role, words in COLUMN_WORDS.items():
+            options = [NO_COLUMN, *dict.fromkeys(names)]
+            place = options.index(guess[role]) if role in guess else 0
+            name = st.selectbox(
+                words, options, index=place, key=f"labels_column_{role}", format_func=lambda name: name or "none"
+            )
+            if name:
+                chosen[role] = name
+    return chosen if "label" in chosen and {"path", "image_id"} & set(chosen) else None
 
 
 def _take(work: Callable[[], ImportResult]) -> None:
@@ -103,5 +161,23 @@ def _exports(project: Project, store: LabelStore) -> None:
         ("label-studio", "Label Studio tasks (JSON)"),
     ):
         st.link_button(words, urls.labels(project.name, name), icon=":material/download:")
-    with st.expander("Labeling interface for Label Studio"):
+    with st.expander("Labeling interface and pictures for Label Studio"):
+        st.write(literal(picture_note(served_pictures(project.pool())), 1000))
         st.code(label_studio_config(store.classes.all()), language=None, wrap_lines=True)
+
+
+def _drawn(project: Project, store: LabelStore) -> None:
+    """The drawn images themselves: for people who label elsewhere."""
+    if store.drawings.latest() is None:
+        return
+    st.markdown("**Export the drawn images**")
+    for name, words, help_text in (
+        ("drawn", "Drawn images as CSV", "Every drawn image with its label, or that it has none yet."),
+        (
+            "drawn-tasks",
+            "Unlabeled ones for Label Studio (ZIP)",
+            "Tasks, pictures and interface of the drawn images without a label. Unpack it into the root of Label "
+            "Studio's local files; its export can be imported here.",
+        ),
+    ):
+        st.link_button(words, urls.labels(project.name, name), icon=":material/download:", help=help_text)

@@ -38,7 +38,7 @@ def per_class(standing: LabelProgress) -> None:
             icon=":material/warning:",
         )
     if len(standing.per_class) <= MANY:
-        st.plotly_chart(charts.class_bars(standing.per_class), key="label_per_class")
+        st.plotly_chart(charts.class_bars(standing.per_class), key="label_per_class", config=charts.QUIET)
     else:
         st.dataframe(pd.DataFrame(standing.per_class.items(), columns=["Class", "Labels"]), hide_index=True, height=420)
 

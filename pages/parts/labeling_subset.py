@@ -234,7 +234,7 @@ def _show_preview(expected: Preview, method: str) -> None:
             st.warning(f"Some classes would get fewer than {FEW_LABELS} labels. Draw more.")
         with st.expander("Images per class"):
             if len(expected.per_class) <= 30:
-                st.plotly_chart(charts.class_bars(expected.per_class), key="draw_classes")
+                st.plotly_chart(charts.class_bars(expected.per_class), key="draw_classes", config=charts.QUIET)
             else:
                 st.dataframe(pd.DataFrame(expected.per_class.items(), columns=["Class", "Images"]), hide_index=True)
         return
@@ -256,7 +256,7 @@ def drawings_table(store: LabelStore) -> None:
             "Seed": drawing.seed,
             "Overlap": f"{drawing.overlap:.0%}",
             "Final test": int(drawing.final_mask.sum()),
-            "Extends": drawing.extends,
+            "Extends": "" if drawing.extends is None else str(drawing.extends),
             "Unbiased estimates": "yes" if drawing.uniform else "no",
         }
         for drawing in store.drawings.all()

@@ -6,6 +6,7 @@ import functools
 
 import streamlit as st
 
+from pages.parts import job_glance
 from semiprune_core import steps
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.pool_view import PoolSummary, pool_summary
@@ -49,6 +50,7 @@ def require(step_key: str) -> Project:
         st.header(place.step.title)
         st.write(place.step.purpose)
         st.info(place.sentence, icon=":material/hourglass_empty:")
+        job_glance.waited_for(project)
         st.page_link(f"{place.missing.key}.py", label=f"Go to {place.missing.title}", icon=":material/arrow_forward:")
         st.stop()
     return project

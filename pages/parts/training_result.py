@@ -11,19 +11,23 @@ import streamlit as st
 from pages.parts import job_panel, training_form, training_live
 from pages.parts.text import count, duration, literal
 from semiprune_core import training
+from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.training import Run, TrainingData
 
 
-def note_changes(project: Project, runs: Sequence[Run], data: TrainingData) -> None:
-    """Say that labels changed since the latest run, and offer the same run on the new ones."""
+def note_changes(project: Project, runs: Sequence[Run], data: TrainingData, pool: Pool) -> None:
+    """Say that labels or images changed since the latest run, and offer the same run on the present ones."""
     if not runs or runs[0].artifact is None:
         return
     change = training.changes_since(project, runs[0].labels_hash, data.snapshot)
-    if change is None:
+    grew = runs[0].artifact.inputs.get("pool", pool.hash) != pool.hash
+    words = [change.sentence] if change is not None else []
+    words += ["Images were added since this run: the model has not labeled them."] if grew else []
+    if not words:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown(f":material/update: **Out of date.** {change.sentence}")
+        st.markdown(f":material/update: **Out of date.** {' '.join(words)}")
         if data.problem is None and st.button(
             "Train again", type="primary", icon=":material/replay:", key="train_anew"
         ):

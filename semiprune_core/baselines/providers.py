@@ -25,21 +25,24 @@ from semiprune_core.baselines.settings import (
     ClusterSettings,
     ExtrapolationSettings,
     GraphSettings,
-    HeadSettings,
     PrototypeSettings,
     ReferenceSettings,
+    ScoringSettings,
     SelfClusterSettings,
     ZCoreSettings,
     own_settings,
     score_changes,
 )
+from semiprune_core.baselines.settings import HeadSettings as ClusteringSettings
 from semiprune_core.dynamics.scoring import default_score_settings
 from semiprune_core.embeddings.features import check_finite
 from semiprune_core.errors import MissingStepError
+from semiprune_core.learning.head_run import HeadSettings
 from semiprune_core.learning.labels import check_labels
 from semiprune_core.project.pool import Pool
 from semiprune_core.records import Evidence, FloatArray, IntArray
 from semiprune_core.results.evidence import EvidenceRun, complete_evidence, find_evidence, open_evidence, write_evidence
+from semiprune_core.results.pseudo import FROZEN, SCRATCH
 from semiprune_core.scores import ScoreSettings, ScoreTable
 from semiprune_core.streams import Purpose
 from semiprune_core.training import labels_on_pool
@@ -138,19 +141,19 @@ def scores_on(
     labels: IntArray,
     *,
     n_classes: int,
-    training: Mapping[str, Any],
+    scoring_run: ScoringSettings,
     inputs: Mapping[str, str],
     facts: Mapping[str, Any],
 ) -> EvidenceRun:
     """Scores from a dynamics run on ``labels`` (N,), one for every image."""
-    schedule = training_of(request.project, training)
+    schedule = training_of(request.project, scoring_run.training, scoring_run.start)
     run = dynamics_on(request, labels, n_classes=n_classes, training=schedule, of=provider, inputs=inputs)
     scoring = score_settings(run, score_changes(request.settings))
 
     def make() -> tuple[ScoreTable, IntArray, dict[str, Any]]:
         return scores_of(run, scoring, request.progress), labels, {"n_epochs": run.n_epochs, **facts}
 
-    identity = {"provider": provider, "scores": scoring.to_json()}
+    identity = {"provider": provider, "scores": scoring.to_json(), **_begun(scoring_run)}
     return find_or_make_scores(request, identity, {"pool": inputs["pool"], "dynamics": run.artifact.hash}, make)
 
 
@@ -170,14 +173,19 @@ def reference_scores(request: EvidenceRequest) -> EvidenceRun:
         "reference_scores",
         labels,
         n_classes=len(pool.class_names),
-        training=settings.training,
+        scoring_run=settings,
         inputs={"pool": pool.hash},
         facts={},
     )
 
 
+def _begun(settings: ScoringSettings) -> dict[str, str]:
+    """What the settings of evidence say of its dynamics run: nothing where it began from scratch."""
+    return {} if settings.start == SCRATCH else {"start": settings.start}
+
+
 def cluster_labels(
-    request: EvidenceRequest, features: EvidenceRun, n_clusters: int, settings: HeadSettings
+    request: EvidenceRequest, features: EvidenceRun, n_clusters: int, settings: ClusteringSettings
 ) -> EvidenceRun:
     """Deep-clustering labels of the pool by these features, kept as evidence of their own (``labels.npy``)."""
     project, pool = request.project, request.project.pool()
@@ -230,7 +238,7 @@ def clustered_scores(
         provider,
         labels,
         n_classes=n_clusters,
-        training=settings.training,
+        scoring_run=settings,
         inputs={"pool": pool.hash, "clusters": clusters.artifact.hash},
         facts={"encoder": encoder},
     )
@@ -304,17 +312,18 @@ def extrapolated(
     labels = labels_on_pool(snapshot, pool).learned
     check_labels(labels, len(pool), snapshot.class_names)
     n_classes = len(snapshot.class_names)
-    whole = training_of(project, {})
+    whole = training_of(project, {}, settings.start)
+    short = whole if isinstance(whole, HeadSettings) else whole.for_coreset(float((labels < 0).mean()))
     run = dynamics_on(
         request,
         labels,
         n_classes=n_classes,
-        training=whole.for_coreset(float((labels < 0).mean())).replace(**settings.training),
+        training=short.replace(**settings.training),
         of="labeled",
         inputs={"pool": pool.hash, "labels": snapshot.hash},
     )
     source = run if settings.encoder == SCORER else pool_features(request, settings)
-    stretched = {"dual_epochs": _stretched_epochs(run, whole.epochs)}
+    stretched = {} if settings.start == FROZEN else {"dual_epochs": _stretched_epochs(run, whole.epochs)}
     scoring = score_settings(run, {**stretched, **score_changes(request.settings)})
 
     def make() -> tuple[ScoreTable, None, dict[str, Any]]:
@@ -326,6 +335,7 @@ def extrapolated(
         return ScoreTable(columns, table.settings, len(pool)), None, facts
 
     identity = {"provider": provider, **own, "chosen_by": CHOSEN_BY, "scores": scoring.to_json()}
+    identity |= _begun(settings)
     inputs = {"pool": pool.hash, "dynamics": run.artifact.hash, "features": source.artifact.hash}
     return find_or_make_scores(request, identity, inputs, make)
 

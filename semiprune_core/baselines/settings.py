@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.embeddings.encoders import LEAST_SIDE, MOST_SIDE
 from semiprune_core.errors import InvalidSettingError
+from semiprune_core.results.pseudo import FROZEN, SCRATCH
 from semiprune_core.scores import score_knobs
 from semiprune_core.settings import Settings
 
@@ -183,24 +184,34 @@ fixed for 900 of 48,500 steps. docs/baselines.md says what differs. It trained 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReferenceSettings(Settings):
-    """``training`` is what differs from the training of the project's own dynamics run."""
+class ScoringSettings(Settings):
+    """The dynamics run of a baseline: a net from scratch (``start`` is "scratch"), or a head on the project's features
+    ("frozen"). ``training`` is what differs from the training of the project's own run of that kind."""
 
+    start: str = SCRATCH
     training: dict[str, Any] = field(default_factory=dict)
+
+    def check(self) -> None:
+        check_choice("start", self.start, (SCRATCH, FROZEN))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterSettings(EncoderSettings):
+class ReferenceSettings(ScoringSettings):
+    """A dynamics run on reference labels has no settings of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSettings(EncoderSettings, ScoringSettings):
     """Deep clustering with ``n_clusters`` (0: as many as there are classes), then a dynamics run on its labels."""
 
     n_clusters: int = 0
     preset: str = QUICK
     heads: dict[str, Any] = field(default_factory=dict)
     """What differs from the preset's clustering heads."""
-    training: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
-        super().check()
+        EncoderSettings.check(self)
+        ScoringSettings.check(self)
         check_range("n_clusters", self.n_clusters, low=0)
         check_choice("preset", self.preset, tuple(HEADS))
         self.clustering()
@@ -210,16 +221,16 @@ class ClusterSettings(EncoderSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfClusterSettings(Settings):
+class SelfClusterSettings(ScoringSettings):
     """As :class:`ClusterSettings`, on an encoder that is trained on the pool first."""
 
     n_clusters: int = 0
     preset: str = QUICK
     swav: dict[str, Any] = field(default_factory=dict)
     heads: dict[str, Any] = field(default_factory=dict)
-    training: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
+        super().check()
         check_range("n_clusters", self.n_clusters, low=0)
         check_choice("preset", self.preset, tuple(SWAV))
         self.clustering()
@@ -236,16 +247,17 @@ SCORER = "scorer"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExtrapolationSettings(EncoderSettings):
-    """Neighbours are looked for among the features of ``encoder``; ``scorer`` is the net that was scored with. With
-    ``n_neighbours`` 0 their number is chosen by how well it carries known scores."""
+class ExtrapolationSettings(EncoderSettings, ScoringSettings):
+    """Neighbours are looked for among the features of ``encoder``; ``scorer`` is what was scored with: the net's, or
+    those that the head stands on. With ``n_neighbours`` 0 their number is chosen by how well it carries known scores.
+    """
 
     encoder: str = SCORER
     n_neighbours: int = 0
-    training: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
-        super().check()
+        EncoderSettings.check(self)
+        ScoringSettings.check(self)
         check_range("n_neighbours", self.n_neighbours, low=0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -15,8 +16,16 @@ from semiprune_core.errors import InvalidSettingError, WorkspaceError
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.classes import find_class
 from semiprune_core.labeling.drawing import DRAW_METHODS, FINAL_TEST, draw_count, has_test_labels
-from semiprune_core.labeling.export_labels import export_csv, export_label_studio
-from semiprune_core.labeling.import_labels import ImportResult, import_csv, import_label_studio, take_reference
+from semiprune_core.labeling.exchange.pictures import export_answers, picture_note, served_pictures
+from semiprune_core.labeling.export_labels import export_csv
+from semiprune_core.labeling.import_labels import (
+    ImportPreview,
+    ImportResult,
+    import_csv,
+    import_label_studio,
+    preview_csv,
+    take_reference,
+)
 from semiprune_core.paths import shown
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Workspace
@@ -111,6 +120,12 @@ def _configure_labels(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--create-classes", action="store_true", help="import: add missing classes")
     parser.add_argument("--replace", action="store_true", help="import: replace labels that differ")
     parser.add_argument(
+        "--columns",
+        metavar="ROLE=NAME,...",
+        help="import: which columns of a CSV are path, image_id, label, annotator, such as path=filename,label=class",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="import: say what a CSV would bring, and write nothing")
+    parser.add_argument(
         "--exact", action="store_true", help="export: text exactly as stored, not escaped for spreadsheets"
     )
     parser.add_argument("--every-answer", action="store_true", help="export: one row per annotator and image")
@@ -134,7 +149,13 @@ def _import(args: argparse.Namespace, store: LabelStore, pool: Pool, console: Co
         data = path.read_bytes()
     except OSError as error:
         raise WorkspaceError(f"{path} cannot be read: {error.strerror}. Check the path.", code="NO_FILE") from error
-    read = import_label_studio if _is_json(path) else import_csv
+    columns = _columns(args.columns)
+    if _is_json(path) and (columns or args.dry_run):
+        raise InvalidSettingError("--columns and --dry-run are for a CSV, not for Label Studio's JSON.")
+    preview = None if _is_json(path) else preview_csv(store, pool, data, columns=columns)
+    if args.dry_run and preview is not None:
+        return _preview_outcome(preview)
+    read = import_label_studio if preview is None else functools.partial(import_csv, columns=columns)
     result = read(
         store,
         pool,
@@ -145,7 +166,29 @@ def _import(args: argparse.Namespace, store: LabelStore, pool: Pool, console: Co
         replace=args.replace,
         progress=console,
     )
-    return _import_outcome(result)
+    return _import_outcome(result, preview.warning if preview is not None else "")
+
+
+def _columns(text: str | None) -> dict[str, str]:
+    """``path=filename,label=class`` as names of columns by what they are for."""
+    found = {}
+    for part in (text or "").split(","):
+        role, mark, name = part.partition("=")
+        if not mark and part.strip():
+            raise InvalidSettingError(f"--columns is written path=filename,label=class; got '{shown(part, 40)}'.")
+        if mark:
+            found[role.strip()] = name.strip()
+    return found
+
+
+def _preview_outcome(preview: ImportPreview) -> Outcome:
+    value = {**asdict(preview), "images": preview.n_images, "warning": preview.warning}
+    text = (
+        f"{preview.n_rows:,} rows: labels for {preview.n_images:,} images of the pool in {len(preview.per_class):,} "
+        f"classes, {preview.n_unknown:,} rows name no image of it. {preview.n_left:,} of {preview.n_pool:,} images "
+        "would stay unlabeled. Nothing was written."
+    )
+    return Outcome(value, text + (f"\n{preview.warning}" if preview.warning else ""))
 
 
 def _export(args: argparse.Namespace, store: LabelStore, pool: Pool, console: Console) -> Outcome:
@@ -153,21 +196,25 @@ def _export(args: argparse.Namespace, store: LabelStore, pool: Pool, console: Co
     if not path.absolute().parent.is_dir():
         raise WorkspaceError(f"Folder {path.absolute().parent} does not exist. Create it first.", code="NO_FOLDER")
     if _is_json(path):
-        n_rows = export_label_studio(store, pool, path)
-    else:
-        n_rows = export_csv(store, pool, path, exact=args.exact, every_answer=args.every_answer)
+        note = picture_note(served_pictures(pool))
+        n_rows = export_answers(store, pool, path)
+        return Outcome({"file": str(path), "rows": n_rows, "note": note}, f"Wrote {n_rows:,} tasks to {path}.\n{note}")
+    n_rows = export_csv(store, pool, path, exact=args.exact, every_answer=args.every_answer)
     return Outcome({"file": str(path), "rows": n_rows}, f"Wrote {n_rows:,} rows to {path}.")
 
 
-def _import_outcome(result: ImportResult) -> Outcome:
+def _import_outcome(result: ImportResult, warning: str = "") -> Outcome:
     value: dict[str, Any] = {
         "rows": result.n_rows,
         "saved": result.n_saved,
         "unchanged": result.n_unchanged,
         "new_classes": list(result.new_classes),
+        "warnings": list(result.warnings),
         "problems": [asdict(problem) for problem in result.problems],
     }
     lines = [f"Imported {result.n_saved:,} of {result.n_rows:,} labels, {result.n_unchanged:,} unchanged."]
+    lines += [f"Note: {note}" for note in result.warnings]
+    lines += [warning] if warning else []
     lines += [
         f"  row {problem.row}: {shown(problem.value, 60)}: {problem.message}"
         for problem in result.problems[:SHOWN_PROBLEMS]

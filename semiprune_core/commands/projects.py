@@ -10,16 +10,20 @@ from pathlib import Path
 from semiprune_core import jobs, steps
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.copies import restore
-from semiprune_core.errors import SemiPruneError, WorkspaceError
+from semiprune_core.errors import InvalidSettingError, SemiPruneError, WorkspaceError
 from semiprune_core.exporting.verify import first_difference, verify
-from semiprune_core.importing import ImportSettings, import_source, queue_features
+from semiprune_core.importing import ImportSettings, import_source, queue_features, usual_fit
 from semiprune_core.importing.allowing import allow_named, place_of
 from semiprune_core.importing.corruptions import MILD, SEVERITIES
-from semiprune_core.importing.sources import SOURCES, parse_source
+from semiprune_core.importing.sources import SOURCES, parse_source, takes_folder_labels
 from semiprune_core.importing.sources.base import SourceSpec
+from semiprune_core.importing.sources.layout import AUTO, FOLDER_LABELS
+from semiprune_core.labeling import open_store
+from semiprune_core.labeling.events import REFERENCE
+from semiprune_core.labeling.import_labels import adopt_reference
 from semiprune_core.paths import shown
 from semiprune_core.project.pool import SIZES, PoolSettings
-from semiprune_core.project.workspace import Workspace, slug_of
+from semiprune_core.project.workspace import Project, Workspace, slug_of
 
 
 def _configure_new(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +33,21 @@ def _configure_new(parser: argparse.ArgumentParser) -> None:
         dest="source",
         required=True,
         metavar="SOURCE",
-        help="a folder, a ZIP, a CSV or Parquet table, an .npz, torchvision:NAME, demo, "
+        help="a folder, a ZIP, a CSV or Parquet table, an .npz, JSON of COCO, FiftyOne or Label Studio, hf:FOLDER, "
+        "torchvision:NAME, demo, clipart, "
         f"or SOURCE:LOCATION with one of {SOURCES.listed()}",
     )
-    parser.add_argument("--root", help="the folder of a torchvision data set, or of a table's relative paths")
+    parser.add_argument(
+        "--root", help="the folder of a torchvision data set, or below which a table's or annotations' paths lie"
+    )
+    parser.add_argument(
+        "--labels",
+        choices=(REFERENCE, "human"),
+        default=REFERENCE,
+        help="what labels of the source are: a reference to compare with, or human labels to learn from "
+        "(default: reference)",
+    )
+    parser.add_argument("--annotator", default="source", help="with --labels human: who gave them (default: source)")
     parser.add_argument(
         "--size", type=int, choices=SIZES, help="side of the training copies (default: chosen from the images)"
     )
@@ -40,7 +55,7 @@ def _configure_new(parser: argparse.ArgumentParser) -> None:
         "--channels", type=int, choices=(1, 3), help="1 grey, 3 colour (default: chosen from the images)"
     )
     parser.add_argument(
-        "--fit", choices=("crop", "pad", "stretch"), default="crop", help="how to make images square (default: crop)"
+        "--fit", choices=("crop", "pad", "stretch"), help="how to make images square (default: crop; clip art: pad)"
     )
     parser.add_argument(
         "--corrupt", type=float, metavar="SHARE", help="corrupt this share of the pool (0.3 in the paper)"
@@ -59,6 +74,12 @@ def _configure_new(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--variant-seed", type=int, default=0, help="seed of --corrupt and --longtail (default: 0)")
     parser.add_argument(
+        "--folder-labels",
+        choices=FOLDER_LABELS,
+        default=AUTO,
+        help="whether names of folders are reference labels: all but dates and a camera's (auto, default), all, none",
+    )
+    parser.add_argument(
         "--no-features", action="store_true", help="compute no features in the background, now or after more images"
     )
     parser.add_argument("--workers", type=int, default=0, help="decoding processes (default: one per core)")
@@ -67,6 +88,10 @@ def _configure_new(parser: argparse.ArgumentParser) -> None:
 def _spec(args: argparse.Namespace) -> SourceSpec:
     spec = parse_source(args.source)
     options = {**spec.options, **({"root": args.root} if args.root else {})}
+    if args.folder_labels != AUTO:
+        if not takes_folder_labels(spec):
+            raise InvalidSettingError(f"--folder-labels is for folders and ZIP archives, not for {spec.kind}.")
+        options["folder_labels"] = args.folder_labels
     variants = []
     if args.longtail is not None:
         variants.append({"name": "longtail", "factor": args.longtail, "seed": args.variant_seed})
@@ -78,15 +103,18 @@ def _spec(args: argparse.Namespace) -> SourceSpec:
 
 
 def _new(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
-    pool = None
-    if args.size or args.channels:
-        pool = PoolSettings(size=args.size or 32, channels=args.channels or 3, fit=args.fit).to_json()
     spec = _spec(args)
+    fit, pool = args.fit or usual_fit(spec.kind), None
+    if args.size or args.channels:
+        pool = PoolSettings(size=args.size or 32, channels=args.channels or 3, fit=fit).to_json()
     allowed = allow_named(workspace, place_of(spec))
-    settings = ImportSettings(source=spec.to_json(), pool=pool, n_workers=args.workers)
+    if spec.options.get("root"):  # a table or annotations may lie elsewhere than their images
+        allow_named(workspace, place_of(SourceSpec(spec.kind, spec.location)))
+    settings = ImportSettings(source=spec.to_json(), pool=pool, fit=fit, n_workers=args.workers)
     project = workspace.create(args.name, name=slug_of(args.name))
     try:
         artifact = import_source(project, settings, console)
+        adopted = _adopt(workspace.project(project.name), args.annotator, console) if args.labels != REFERENCE else 0
     except BaseException:
         shutil.rmtree(project.folder)  # a project that never had images leaves nothing behind
         raise
@@ -99,9 +127,17 @@ def _new(args: argparse.Namespace, workspace: Workspace, console: Console) -> Ou
         text += f", {facts['n_problems']:,} files could not be used (listed on the Pool page and in problems.parquet)"
     value = {"project": project.name, "folder": str(project.folder), "artifact": artifact.id, **facts}
     value["features_job"] = features.id if features else None
+    value["human_labels"] = adopted
+    if adopted:
+        text += f"; {adopted:,} labels taken as given by {args.annotator}"
     value["allowed"] = str(allowed) if allowed else None
     text += "." + (" Features follow in the background." if features else "")
     return Outcome(value, text + (f" {allowed} may be read by the app from now on." if allowed else ""))
+
+
+def _adopt(project: Project, annotator: str, console: Console) -> int:
+    """Take the source's labels as human ones; how many."""
+    return adopt_reference(open_store(project), project.pool(), annotator=annotator, progress=console).n_saved
 
 
 def _projects(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:

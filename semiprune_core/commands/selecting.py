@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,20 @@ import pyarrow.parquet as pq
 from semiprune_core import files, jobs
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, add_knobs, assignments, given_knobs
 from semiprune_core.coresets import OPTIONS, CoresetRequest, build_coresets, nesting, own_evidence, settable_knobs
+from semiprune_core.coresets.select_view import saved_error
 from semiprune_core.dynamics import SCORING_STARTS, submit_dynamics
 from semiprune_core.dynamics.scoring import with_new_scores, with_settings
 from semiprune_core.errors import InvalidSettingError, MissingStepError
-from semiprune_core.exporting import FORMATS, Exported, ExportOptions, export_coreset, export_csv, hex_ids, options_for
+from semiprune_core.exporting import (
+    FORMATS,
+    Export,
+    Exported,
+    ExportOptions,
+    export_coreset,
+    export_csv,
+    export_ids,
+    options_for,
+)
 from semiprune_core.exporting.trees import WAYS
 from semiprune_core.importing.allowing import allow_named
 from semiprune_core.jobs import follow
@@ -96,11 +107,11 @@ def _scores(args: argparse.Namespace, workspace: Workspace, console: Console) ->
 
 
 def write_table(run: ScoreRun, path: Path) -> None:
-    """The scores as CSV or Parquet, image ids as 16 hex digits."""
+    """The scores as CSV or Parquet, image ids as exports show them."""
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise InvalidSettingError(f"--out must end in .csv or .parquet, got {path.name}.")
     table = pq.read_table(run.artifact.path("scores.parquet"))
-    table = table.set_column(0, "image_id", hex_ids(table["image_id"].to_numpy()).cast(pa.string()))
+    table = table.set_column(0, "image_id", export_ids(table["image_id"].to_numpy()).cast(pa.string()))
     with files.named_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     with files.open_atomic(path) as file:
@@ -137,6 +148,9 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
         help="keep of each class at least this part of its share, 0 to 1 (default: 0.75 for runs on features, else 0)",
     )
     parser.add_argument("--drop-duplicates", action="store_true", help="of equal pictures keep one at most")
+    parser.add_argument(
+        "--one-of-each", action="store_true", help="of near-duplicates with one label keep one at most (needs a scan)"
+    )
     parser.add_argument(
         "--encoder", metavar="NAME", help="of a baseline: pixels, ssl, efficientnet_lite0, timm:..., ..."
     )
@@ -176,9 +190,10 @@ def _select(args: argparse.Namespace, workspace: Workspace, console: Console) ->
     request = request.replace(**given_knobs(args, {**settable_knobs(), **open_knobs(args.method)}))
     kept = _own_evidence(project, request, args, console)
     runs = build_coresets(project, request, ratios, nested=args.nested, kept=kept, progress=console)
-    made = [_selected(run, export_csv(project, run, exact=args.exact)) for run in runs]
+    made = [_selected(project, run, export_csv(project, run, exact=args.exact)) for run in runs]
     lines = [
         f"{one['coreset']}: {one['n_kept']:,} of {one['n_pool']:,} images kept. Written to {one['files']['kept']}."
+        f"{_error_line(one['pseudo_label_error'])}"
         for one in made
     ]
     if args.ratios is None:
@@ -203,7 +218,15 @@ def _own_evidence(
     return own_evidence(project, request, console, device=args.device, settings=settings)
 
 
-def _selected(run: CoresetRun, exported: Exported) -> dict[str, Any]:
+def _error_line(error: dict[str, Any]) -> str:
+    """The estimate of :func:`saved_error` as a line of its own; nothing where nothing is known."""
+    if error["value"] is None:
+        return ""
+    more = ", more than in the pool" if error["is_likely_more"] else ""
+    return f"\n  Pseudo-label error, estimated: {error['low']:.0%} to {error['high']:.0%} (n = {error['n']}){more}."
+
+
+def _selected(project: Project, run: CoresetRun, exported: Exported) -> dict[str, Any]:
     artifact = run.artifact
     return {
         "coreset": artifact.id,
@@ -211,6 +234,7 @@ def _selected(run: CoresetRun, exported: Exported) -> dict[str, Any]:
         **{key: artifact.facts[key] for key in ("n_pool", "n_kept", "n_human")},
         "settings": artifact.settings,
         "seed": artifact.manifest["seed"],
+        "pseudo_label_error": saved_error(project, run).to_json(),
         "files": exported.to_json(),
     }
 
@@ -226,7 +250,10 @@ def _configure_export(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--exact", action="store_true", help="leave texts as they are, also where they look like code")
     parser.add_argument("--images", choices=WAYS, help="how formats with images hand them over (default: zip)")
-    parser.add_argument("--absolute", action="store_true", help="paths on this machine in the list of paths")
+    parser.add_argument(
+        "--absolute", action="store_true", help="full paths on this machine: the column file, or the list of paths"
+    )
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="write there, not into the project's exports")
 
 
 def _export(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
@@ -234,21 +261,45 @@ def _export(args: argparse.Namespace, workspace: Workspace, console: Console) ->
     options = ExportOptions(exact=args.exact, images=args.images, absolute=args.absolute)
     for name in args.format:
         options_for(name, options)  # every name and way is known before the first one is written
+    _check_absolute(args.format, absolute=args.absolute)
+    if args.out is not None and args.out.exists() and not args.out.is_dir():
+        raise InvalidSettingError(f"--out is a folder; {args.out} is a file. Name a folder, which may be new.")
     if args.ratios:
         method = args.method or str(open_coreset(project).artifact.settings["method"])
         runs = [_of_ratio(project, method, ratio) for ratio in args.ratios]
     else:
         runs = [open_coreset(project, one) for one in args.coreset or (None,)]
-    made = [export_coreset(project, run, name, options, progress=console) for run in runs for name in args.format]
-    value = [
-        {"coreset": one.manifest["coreset"], "format": one.format, "files": one.to_json(), **one.manifest["counts"]}
-        for one in made
+    made = [
+        export_coreset(project, run, name, options, progress=console, folder=args.out)
+        for run in runs
+        for name in args.format
     ]
     lines = [f"Written to {next(iter(one.files.values()))}." for one in made]
     lines += [f"Note: {warning}" for one in made for warning in one.manifest["warnings"]]
-    if len(runs) > 1:
-        lines.append(nesting(runs))
-    return Outcome(value[0] if len(value) == 1 else {"exports": value, "nesting": nesting(runs)}, "\n".join(lines))
+    nested = nesting(runs) if len(runs) > 1 else None
+    if nested:
+        lines.append(nested)
+    return Outcome({"exports": [_exported(one) for one in made], "nesting": nested}, "\n".join(lines))
+
+
+def _check_absolute(formats: Sequence[str], *, absolute: bool) -> None:
+    """Full paths are refused where they would be left out in silence."""
+    able = [name for name in FORMATS if "absolute" in FORMATS.facts(name)["options"]]
+    if absolute and (others := [name for name in formats if name not in able]):
+        raise InvalidSettingError(
+            f"--absolute is for {', '.join(able)}, not for {', '.join(others)}. Leave it out, or export these apart."
+        )
+
+
+def _exported(export: Export) -> dict[str, Any]:
+    said = export.manifest
+    return {
+        "coreset": said["coreset"],
+        "format": export.format,
+        "files": export.to_json(),
+        **said["counts"],
+        "warnings": said["warnings"],
+    }
 
 
 def _of_ratio(project: Project, method: str, ratio: float) -> CoresetRun:

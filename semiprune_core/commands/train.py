@@ -9,13 +9,13 @@ from semiprune_core import training
 from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome, assignments
 from semiprune_core.errors import JobError
 from semiprune_core.jobs import DONE, RESUMABLE, RUNNING, STOPPED, Job, JobStatus, commands, supervise, wait
-from semiprune_core.learning.presets import SSL_PRESETS, preset_for, ssl_preset
+from semiprune_core.learning.presets import SSL_PRESETS
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.progress import Stopped
 from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.training import TrainSettings, preflight
-from semiprune_core.training.settings import BUDGET, FINETUNED_ENCODER, PACKAGED_ENCODER
+from semiprune_core.training.settings import BUDGET, PACKAGED_ENCODER, asked_settings
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -54,38 +54,15 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_from(args: argparse.Namespace) -> TrainSettings:
-    """The preset with the changes of ``--set``; the algorithm's own keys go to its options.
-
-    Who asks for an algorithm, a preset or several processes and names no start wants that run and no other.
-    """
-    is_named = args.algorithm or args.preset or args.nproc > 1
-    start = args.start or (training.SCRATCH if is_named else training.AUTO)
-    name = args.algorithm or "fixmatch"
-    algorithm = ALGORITHMS[name]  # a misspelt one gets a suggestion
-    encoder = args.encoder or (FINETUNED_ENCODER if start == training.FINETUNED else PACKAGED_ENCODER)
-    if start == training.FROZEN:
-        head = {"head": "ssl", "algorithm": name} if args.algorithm else {}
-        frozen = {**head, **assignments("--set", args.set, "n_neighbours=20")}
-        return TrainSettings(start=start, frozen=frozen, encoder=encoder, seed=args.seed)
-    preset = args.preset or preset_for(start)
-    ssl = ssl_preset(preset, name)
-    own = algorithm.from_json(ssl.options).to_json()
-    changes: dict[str, Any] = {}
-    options = dict(ssl.options)
-    for key, value in assignments("--set", args.set, "lr=0.05").items():
-        if key in own and key not in ssl.to_json():
-            options[key] = value
-        elif key.startswith("options."):
-            options[key.removeprefix("options.")] = value
-        else:
-            changes[key] = value
-    return TrainSettings(
-        ssl=ssl.replace(**{**changes, "options": {**options, **changes.get("options", {})}}).to_json(),
-        preset=preset,
+    return asked_settings(
+        start=args.start,
+        algorithm=args.algorithm,
+        preset=args.preset,
+        encoder=args.encoder,
         seed=args.seed,
-        start=start,
-        encoder=encoder,
         budget=args.budget,
+        nproc=args.nproc,
+        changes=assignments("--set", args.set, "lr=0.05"),
     )
 
 

@@ -19,6 +19,7 @@ from semiprune_core.knobs import Knob
 from semiprune_core.methods import METHODS, every_knob, needs_of, open_knobs, select_coreset
 from semiprune_core.progress import Collected, Progress
 from semiprune_core.project.artifacts import open_artifact
+from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import Coreset, Evidence
 from semiprune_core.results import (
@@ -33,6 +34,8 @@ from semiprune_core.results import (
 )
 from semiprune_core.results.evidence import EvidenceRun, evidence_of
 from semiprune_core.results.score_source import ScoreSource, has_own_evidence
+from semiprune_core.scan import ScanRun, groups_of_pool, needed_scan
+from semiprune_core.scan.run import KIND
 from semiprune_core.scores import SCORES, score_knobs, score_settings_of
 from semiprune_core.selection import AIMS, SELECTORS, Basis, default_knobs
 from semiprune_core.settings import Settings, check_names
@@ -41,7 +44,15 @@ RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
 """The paper's pruning ratios."""
 SAME_BUDGET_RATIOS = (0.4, 0.6, 0.7, 0.8)
 """The paper's where people's labels count: budgets of 60, 40, 30 and 20%."""
-OPTIONS = ("class_balanced", "keep_human", "same_annotation_budget", "min_per_class", "class_share", "drop_duplicates")
+OPTIONS = (
+    "class_balanced",
+    "keep_human",
+    "same_annotation_budget",
+    "min_per_class",
+    "class_share",
+    "drop_duplicates",
+    "one_of_each",
+)
 EPOCHS = "n_epochs"
 """What a request calls T of DUAL, the score setting ``dual_epochs``."""
 SEARCHED = ("cutoff", "c_d", "n_epochs", "gamma")
@@ -66,6 +77,7 @@ class CoresetRequest(Settings):
     min_per_class: int = 0
     class_share: float | None = None
     drop_duplicates: bool = False
+    one_of_each: bool = False
     aim: str = "accuracy"
     given: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -162,6 +174,7 @@ def choose_coreset(evidence: Evidence, request: CoresetRequest, basis: Basis) ->
         request.method,
         pruning_ratio=request.pruning_ratio,
         seed=request.seed,
+        basis=basis,
         **request.options(basis),
         **request.knobs(basis),
     )
@@ -194,8 +207,17 @@ def evidence_behind(project: Project, run: CoresetRun) -> Evidence:
     """What a saved coreset was chosen by, from the artifacts it names."""
     pseudo, pool = PseudoRun(made_from(project, run.artifact, "pseudo")), project.pool()
     if "evidence" in run.artifact.inputs:
-        return EvidenceRun(made_from(project, run.artifact, "evidence")).evidence(pool, pseudo.labels())
-    return evidence_of(ScoreRun(made_from(project, run.artifact, "scores")).table(), pseudo, pool)
+        evidence = EvidenceRun(made_from(project, run.artifact, "evidence")).evidence(pool, pseudo.labels())
+    else:
+        evidence = evidence_of(ScoreRun(made_from(project, run.artifact, "scores")).table(), pseudo, pool)
+    if KIND in run.artifact.inputs:
+        return with_alike(evidence, pool, ScanRun(made_from(project, run.artifact, KIND)))
+    return evidence
+
+
+def with_alike(evidence: Evidence, pool: Pool, found: ScanRun) -> Evidence:
+    """The evidence with the near-duplicates that a scan found."""
+    return dataclasses.replace(evidence, alike=groups_of_pool(pool, found))
 
 
 def build_coreset(
@@ -227,6 +249,10 @@ def build_coreset(
         evidence = kept.evidence(pool, pseudo.labels())
     else:
         evidence = evidence_of(scores.table(), pseudo, pool)
+    if request.one_of_each:
+        found = needed_scan(project)
+        inputs[KIND] = found.artifact.hash
+        evidence = with_alike(evidence, pool, found)
     coreset = choose_coreset(evidence, request, basis_of(scores, kept))
     settings = coreset_settings(coreset)
     for known in reversed(project.artifacts("coreset")):

@@ -67,7 +67,7 @@ class ScoreView:
     @cached_property
     def reference(self) -> IntArray | None:
         """(N,) reference labels as indices into the classes, -1 for none; None where no image has one."""
-        found = reference_on(self.labels.class_names, self.pool)
+        found = reference_on(self.pseudo, self.pool)
         return found if (found != UNLABELED).any() else None
 
     @cached_property

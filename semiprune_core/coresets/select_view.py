@@ -14,13 +14,17 @@ from typing import Any
 import numpy as np
 
 from semiprune_core import streams
-from semiprune_core.coresets.build import CoresetRequest, choose_coreset
+from semiprune_core.coresets.build import CoresetRequest, choose_coreset, evidence_behind, with_alike
+from semiprune_core.coresets.label_error import ErrorEstimate, estimate_error, hardness_of
 from semiprune_core.coresets.score_view import ScoreView, bin_values
 from semiprune_core.dynamics.scoring import rescored
-from semiprune_core.learning.quality import FEWEST, Share, wilson
+from semiprune_core.learning.quality import Share, wilson
 from semiprune_core.methods import METHODS
+from semiprune_core.project.workspace import Project
 from semiprune_core.records import BoolArray, Coreset, Evidence, FloatArray, IntArray
+from semiprune_core.results import CoresetRun, PseudoRun, made_from
 from semiprune_core.results.evidence import EvidenceRun
+from semiprune_core.scan import ScanRun
 from semiprune_core.scores import ScoreSettings, ScoreTable
 from semiprune_core.selection import beta_log_density, beta_parameters
 from semiprune_core.selection.base import easiness
@@ -28,22 +32,6 @@ from semiprune_core.streams import Purpose
 
 BORDER = 10
 DENSITY_POINTS = 121
-
-
-@dataclass(frozen=True)
-class ErrorEstimate:
-    """The share of wrong ones among the kept pseudo-labels, with its 95% interval, from ``n`` held-out labels.
-
-    ``everywhere`` is their share among all. The numbers are None where that cannot be said; ``words`` says why, or how
-    they were found.
-    """
-
-    n: int
-    words: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    everywhere: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,11 +83,11 @@ class Preview:
 
     @property
     def has_more_wrong_labels(self) -> bool:
-        """Whether wrong pseudo-labels are more frequent in the coreset than in the pool, beyond the interval."""
+        """Whether wrong labels are more frequent in the coreset than in the pool: by the reference labels, beyond the
+        interval; without them, in all likelihood."""
         if self.wrong_after is not None and self.wrong_before is not None:
             return self.wrong_after.low > self.wrong_before.value
-        error = self.error
-        return error.low is not None and error.everywhere is not None and error.low > error.everywhere
+        return self.error.is_likely_more
 
 
 def score_table_for(view: ScoreView, request: CoresetRequest) -> ScoreTable:
@@ -127,19 +115,28 @@ def _own_evidence(view: ScoreView, kept: EvidenceRun) -> Evidence:
 
 def shown_score(request: CoresetRequest) -> str:
     """The score a request's picture is drawn over: what it selects by; the mean probability for Beta sampling."""
-    if request.selector == "beta":
+    return _score_of(request.method, request.selector, request.given)
+
+
+def _score_of(method: str, selector: str, knobs: Mapping[str, Any]) -> str:
+    if selector == "beta":
         return "mean_prob"
-    own = METHODS[request.method].score if request.method in METHODS else None
-    return request.given.get("score") or own or "aum"
+    own = METHODS[method].score if method in METHODS else None
+    return knobs.get("score") or own or "aum"
 
 
 @lru_cache(maxsize=16)
 def preview(
-    view: ScoreView, request: CoresetRequest, score: str | None = None, *, stored: EvidenceRun | None = None
+    view: ScoreView,
+    request: CoresetRequest,
+    score: str | None = None,
+    *,
+    stored: EvidenceRun | None = None,
+    found: ScanRun | None = None,
 ) -> Preview:
     """The coreset that ``request`` asks for and what it does, drawn over ``score`` (its own by default).
 
-    ``stored`` is the evidence of a baseline, which has scores of its own.
+    ``stored`` is the evidence of a baseline, which has scores of its own; ``found`` the near-duplicates of a scan.
     """
     score = score or shown_score(request)
     if stored is not None:
@@ -151,6 +148,8 @@ def preview(
         evidence = _evidence(view, table.settings)
         values, basis = table[score], view.basis
         edges, place = view.bins(score) if table is view.table else _bins(view, table.settings, score)
+    if found is not None:
+        evidence = with_alike(evidence, view.pool, found)
     coreset = choose_coreset(evidence, request, basis)
     mask = coreset.mask
     n_bins, labels = len(edges) - 1, view.labels
@@ -168,12 +167,21 @@ def preview(
         class_after=np.bincount(labels.labels[coreset.indices], minlength=n_classes),
         n_human=int(labels.human_mask[coreset.indices].sum()),
         n_human_before=int(labels.human_mask.sum()),
-        error=estimated_error(view, coreset),
+        error=estimated_error(view, coreset, *_chosen_by(request, evidence, score, values)),
         wrong_before=_known_error(view, None),
         wrong_after=_known_error(view, mask),
         borders=borders(evidence, coreset, mask),
         density=density(coreset),
     )
+
+
+def _chosen_by(request: CoresetRequest, evidence: Evidence, score: str, values: FloatArray) -> tuple[str, FloatArray]:
+    """The score that a request selects by, whatever score its picture is drawn over."""
+    own = shown_score(request)
+    if own == score:
+        return score, values
+    found = evidence.mean_prob if own == "mean_prob" else evidence.scores.get(own)
+    return (score, values) if found is None else (own, found)
 
 
 @lru_cache(maxsize=16)
@@ -192,37 +200,22 @@ def density(coreset: Coreset) -> Density | None:
     return Density(x, y, alpha, beta, float(known["mu_d"]))
 
 
-def estimated_error(view: ScoreView, coreset: Coreset) -> ErrorEstimate:
-    """How many of the kept pseudo-labels are wrong, from human labels that the model never saw.
+def estimated_error(view: ScoreView, coreset: Coreset, score: str, values: FloatArray) -> ErrorEstimate:
+    """How many of the kept pseudo-labels are wrong; ``values`` (N,) are those of the ``score`` it was chosen by."""
+    labels = view.labels
+    hardness = hardness_of(coreset, score, np.asarray(values, dtype=np.float64))
+    return estimate_error(view.pseudo, labels.human_mask, coreset, hardness, np.asarray(view.pseudo.confidence()))
 
-    Counting errors among the held-out images inside the coreset would mislead: they were scored with the person's
-    label, and an image with a wrong pseudo-label scores far worse with that than with its right one. But a held-out
-    image whose pseudo-label is right has the same label, hence the same score, either way. The held-out images are a
-    uniform sample, so the share of them that is right and kept estimates P(right and kept) for the pseudo-labeled rest,
-    of which the share K = P(kept) is known exactly:
 
-        error inside = 1 - P(right and kept) / K,     its interval from the Wilson interval of P(right and kept).
-    """
-    said, options = view.pseudo.artifact.settings, coreset.settings["options"]
-    held = np.asarray(view.pseudo.held_out_mask())
-    n, mask = int(held.sum()), coreset.mask
-    share = float(mask[~view.labels.human_mask].mean()) if not view.labels.human_mask.all() else 0.0
-    if said.get("refit") or said.get("cross_fit", 0) > 1:
-        return ErrorEstimate(n, "The final model has seen every label, so no label is left to measure a coreset with.")
-    if options["keep_human"] or options["same_annotation_budget"]:
-        return ErrorEstimate(n, "Human labels are kept in any case here, so they say nothing about the others.")
-    if n < FEWEST:
-        return ErrorEstimate(n, f"Too few labels to say: {n} were held out, {FEWEST} are needed.")
-    if share == 0:
-        return ErrorEstimate(n, "No pseudo-label is kept.")
-    right = view.pseudo.predicted()[held] == view.labels.labels[held]
-    found = wilson(int((right & mask[held]).sum()), n)
-    value, low, high = (min(max(1 - part / share, 0.0), 1.0) for part in (found.value, found.high, found.low))
-    words = (
-        f"From {n} randomly drawn labels that the model never saw: {found.right} of them have a right pseudo-label and "
-        f"are kept, and {share:.1%} of all pseudo-labeled images are kept. More held-out labels narrow the interval."
-    )
-    return ErrorEstimate(n, words, value, low, high, everywhere=1 - float(right.mean()))
+def saved_error(project: Project, run: CoresetRun) -> ErrorEstimate:
+    """The same estimate for a coreset that was saved."""
+    pseudo, coreset = PseudoRun(made_from(project, run.artifact, "pseudo")), run.coreset()
+    evidence, settings = evidence_behind(project, run), run.artifact.settings
+    score = _score_of(str(settings["method"]), str(settings["selector"]), settings["knobs"])
+    found = evidence.mean_prob if score == "mean_prob" else evidence.scores.get(score)
+    values = np.zeros(evidence.n_images) if found is None else np.asarray(found, dtype=np.float64)
+    human = pseudo.labels().human_mask
+    return estimate_error(pseudo, human, coreset, hardness_of(coreset, score, values), np.asarray(pseudo.confidence()))
 
 
 def _known_error(view: ScoreView, mask: BoolArray | None) -> Share | None:

@@ -6,7 +6,7 @@
       artifacts/<id>/...      every artifact but the pool
       runs/<id>/...           the jobs: settings, status, progress, result
 
-The pool is not in it: it is imported from the bundled images, and its hash must be the one the artifacts name. Every
+The pool is not in it: it is imported from the bundled images (see :mod:`semiprune_core.demo.content`). Every
 file is checked against the archive's manifest and every artifact against its own before it appears.
 """
 
@@ -24,14 +24,15 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import semiprune_core
 from semiprune_core import files, jobs, steps
+from semiprune_core.demo.content import Content, content_for
 from semiprune_core.demo.run import ANNOTATOR
 from semiprune_core.errors import InvalidDataError, MissingStepError, WorkspaceError
 from semiprune_core.exporting import export_coreset
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import Event, LabelStore, open_store
+from semiprune_core.paths import studio_folder
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.project import artifacts
 from semiprune_core.project.artifacts import versions
@@ -40,7 +41,7 @@ from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.results import CoresetRun, latest_pseudo
 from semiprune_core.training import keep_snapshot
 
-ARCHIVE = Path(semiprune_core.__file__).resolve().parent.parent / "assets" / "demo_project.zip"
+ARCHIVE = studio_folder() / "assets" / "demo_project.zip"
 MOST_BYTES = 8_000_000
 SCHEMA = 1
 TITLE, NAME, KIND = "Finished demo", "finished-demo", "finished_demo"
@@ -96,13 +97,7 @@ def unpack(project: Project, progress: Progress, archive: Path | None = None) ->
         if not project.has_pool():
             import_source(project, ImportSettings(source=SourceSpec("demo").to_json()), progress)
             project = project.workspace.project(project.name)
-        if project.pool().hash != manifest["pool"]:
-            raise InvalidDataError(
-                "The bundled pool has another hash here than where the finished demo was made: Pillow or pyarrow "
-                "differ from requirements.txt. Run `make install` to get those versions, or `make demo-artifacts` to "
-                "make the demo again.",
-                code="OTHER_POOL",
-            )
+        content = content_for(packed, manifest, project.pool())
         _put_labels(open_store(project), project, json.loads(packed.read(LABELS)))
         snapshot = open_store(project).snapshot()
         if manifest["labels"] not in (snapshot.hash, snapshot.hash_by_name):
@@ -113,7 +108,7 @@ def unpack(project: Project, progress: Progress, archive: Path | None = None) ->
         keep_snapshot(project, dataclasses.replace(snapshot, class_ids=()))  # what an older archive's runs pin
         folders = _folders(manifest)
         for number, folder in enumerate(folders, start=1):
-            _put_folder(packed, manifest, project, folder)
+            _put_folder(content, manifest, project, folder)
             _report(progress, number, len(folders), "folders")
     coresets = project.artifacts("coreset")
     for number, artifact in enumerate(coresets, start=1):
@@ -161,7 +156,7 @@ def _folders(manifest: Mapping[str, Any]) -> list[str]:
     return [*(f"artifacts/{name}" for name in manifest["artifacts"]), *runs]
 
 
-def _put_folder(packed: zipfile.ZipFile, manifest: Mapping[str, Any], project: Project, folder: str) -> None:
+def _put_folder(content: Content, manifest: Mapping[str, Any], project: Project, folder: str) -> None:
     """Unpack a folder aside, verify it if it is an artifact, and give it its name."""
     final = project.folder / folder
     if final.exists():
@@ -174,10 +169,10 @@ def _put_folder(packed: zipfile.ZipFile, manifest: Mapping[str, Any], project: P
                 if name.startswith(f"{folder}/"):
                     path = aside / PurePosixPath(name).relative_to(folder)
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    files.write_bytes(path, packed.read(name))
+                    files.write_bytes(path, content.read(name))
             if folder.startswith("artifacts/"):
                 problems = artifacts.differences(aside)
-                if artifacts.open_artifact(aside).hash != manifest["artifacts"][final.name]:
+                if artifacts.open_artifact(aside).hash != content.hashes[final.name]:
                     problems.append("it is not the one that the archive names")
                 if problems:
                     raise InvalidDataError(f"{final.name} of the finished demo cannot be verified: {problems[0]}.")

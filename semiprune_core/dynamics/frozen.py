@@ -13,6 +13,7 @@ from semiprune_core.dynamics.submit import DynamicsSettings
 from semiprune_core.errors import ConflictError
 from semiprune_core.features import EmbedSettings
 from semiprune_core.jobs import JobContext
+from semiprune_core.labeling.class_names import Classes
 from semiprune_core.learning.frozen.prepare import Scaling
 from semiprune_core.learning.head_run import train_head
 from semiprune_core.progress import Progress
@@ -62,7 +63,7 @@ class FeatureLearner:
     ) -> FeatureLearner:
         seen = features.features()
         scaling = Scaling.of(seen)
-        test = labeled_test_features(project.test_set(), features, pseudo.class_names)
+        test = labeled_test_features(project.test_set(), features, pseudo)
         return cls(project, settings, pseudo, features, scaling(seen), (scaling(test[0]), test[1]) if test else None)
 
     def record(self, context: JobContext, pool: Pool, seed: int, progress: Progress, *, tests: int) -> Artifact:
@@ -93,11 +94,9 @@ class FeatureLearner:
         return open_artifact(draft.folder)
 
 
-def labeled_test_features(
-    tests: Pool, features: FeatureRun, class_names: tuple[str, ...]
-) -> tuple[FloatArray, IntArray] | None:
-    """Features of the test images whose reference label is one of ``class_names``, and those labels, if any."""
-    labels = reference_on(class_names, tests)
+def labeled_test_features(tests: Pool, features: FeatureRun, classes: Classes) -> tuple[FloatArray, IntArray] | None:
+    """Features of the test images whose reference label is one of ``classes``, and those labels, if any."""
+    labels = reference_on(classes, tests)
     labeled = np.flatnonzero(labels >= 0)
     return (np.asarray(features.test_features())[labeled], labels[labeled]) if len(labeled) else None
 

@@ -15,6 +15,7 @@ from semiprune_core.dynamics.frozen import FeatureLearner, features_for
 from semiprune_core.dynamics.scoring import score_runs
 from semiprune_core.dynamics.submit import DynamicsSettings, pinned_pseudo
 from semiprune_core.jobs import JOB_KINDS, JobContext
+from semiprune_core.labeling.class_names import Classes
 from semiprune_core.learning.device import choose_device
 from semiprune_core.learning.distributed import World, joined_world
 from semiprune_core.learning.supervised_run import train_supervised
@@ -98,7 +99,7 @@ def _one_seed(
         shutil.rmtree(folder, ignore_errors=True)
         return finished
     recorder = TrajectoryWriter(folder / "trajectory", training.epochs, len(pool)) if world.is_first else None
-    test = labeled_tests(context.project.test_set(), pseudo.class_names)
+    test = labeled_tests(context.project.test_set(), pseudo)
     result = train_supervised(
         pool.images(),
         np.asarray(pseudo.labels().labels),
@@ -129,8 +130,8 @@ def _one_seed(
     return open_artifact(draft.folder)
 
 
-def labeled_tests(tests: Pool, class_names: tuple[str, ...]) -> tuple[np.ndarray, IntArray] | None:
-    """Test images whose reference label is one of ``class_names``, and those labels; None where there are none."""
-    labels = reference_on(class_names, tests)
+def labeled_tests(tests: Pool, classes: Classes) -> tuple[np.ndarray, IntArray] | None:
+    """Test images whose reference label is one of ``classes``, and those labels; None where there are none."""
+    labels = reference_on(classes, tests)
     labeled = np.flatnonzero(labels >= 0)
     return (tests.take(labeled).images(), labels[labeled]) if len(labeled) else None

@@ -118,6 +118,18 @@ def named_encoder(name: str, weights: str = "", *, guard: PathGuard) -> EncoderN
     return EncoderName(library, model, path, files.sha256_file(path))
 
 
+def weights_files(name: str, weights: str = "", *, guard: PathGuard) -> str | None:
+    """A hash of the files that hold an encoder's weights, nothing being opened; None where a library fetches them."""
+    hashes = []
+    for part in check_names(name, weights, guard=guard):
+        named = named_encoder(part, weights, guard=guard)
+        path = named.weights or (packaged_file(named.model) if named.library in PACKAGES else None)
+        if path is None:
+            return None
+        hashes.append(files.sha256_file(path))
+    return files.sha256_json(hashes)
+
+
 def own_side(name: str) -> int:
     """The side of the images an encoder is made for; of timm's and torchvision's nets as their library says it.
 

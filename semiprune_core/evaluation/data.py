@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from semiprune_core.checks import check_range
 from semiprune_core.errors import InvalidDataError, MissingStepError, WorkspaceError
 from semiprune_core.evaluation.settings import RANDOM, EvaluationSettings
 from semiprune_core.labeling import open_store
+from semiprune_core.labeling.class_names import Classes
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.methods import METHODS
 from semiprune_core.project.pool import Pool
@@ -18,7 +20,7 @@ from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, BoolArray, IntArray
 from semiprune_core.results import PseudoRun, check_same_pool, latest_pseudo
 from semiprune_core.training import read_snapshot, reference_on, snapshot_path
-from semiprune_core.training.data import pool_classes
+from semiprune_core.training.data import pool_classes, reference_classes
 from semiprune_core.trials import FULL, TESTED_BY
 from semiprune_core.trials.apart import part_to_test
 from semiprune_core.trials.kinds import for_full
@@ -27,6 +29,12 @@ SPLIT, FINAL, HELD_OUT = "split", "final", "held out"
 """What is tested on: test images that came with the pool, labels kept for it when they were drawn, or images of the
 pool that are held out of every coreset."""
 FEW_TESTS = 100
+DIFFER = 0.15
+"""The share of test images on which two networks are assumed to differ, one right and one wrong."""
+Z_SHOWN = 1.96 + 0.84
+"""Two-sided 5%, and seen four times in five."""
+COARSE = 3.0
+"""Leads of methods are rarely larger than so many points."""
 TEST_FRACTION = 0.2
 """Of the truly labeled images, held out where there is no test split."""
 
@@ -51,6 +59,7 @@ class EvaluationData:
     left_mask: BoolArray
     n_copies: int = 0
     n_near: int = 0
+    class_ids: tuple[int | None, ...] = ()
 
     @property
     def chosen_from(self) -> IntArray:
@@ -62,7 +71,7 @@ def tested_ids(project: Project, data: EvaluationData, pool: Pool) -> np.ndarray
     """(n,) uint64: the images that are tested on."""
     if data.test == SPLIT:
         tests = project.test_set()
-        return tests.ids[reference_on(data.class_names, tests) >= 0]
+        return tests.ids[reference_on(data, tests) >= 0]
     return pool.ids[data.held_mask & (data.held_labels >= 0)]
 
 
@@ -85,24 +94,28 @@ def evaluation_data(
     pool = pool or project.pool()
     snapshot = open_store(project).snapshot() if snapshot is None else snapshot  # one without labels is one, too
     final = open_store(project).final_test() if final is None else final
-    kind, labels, names = _truth(project, truth, pool, snapshot, pseudo)
+    kind, labels, classes = _truth(project, truth, pool, snapshot, pseudo)
+    names = classes.class_names
     if len(names) < 2:
         raise InvalidDataError(f"An evaluation needs at least two classes; there are {len(names)}.")
     alike = np.arange(len(pool)) if alike is None else alike
     own = alike[: len(pool)]
-    n_split = int((reference_on(names, project.test_set()) >= 0).sum())
+    n_split = int((reference_on(classes, project.test_set()) >= 0).sum())
     test, held, true, n_test = SPLIT, np.zeros(len(pool), dtype=bool), labels, n_split
     if n_split:
         copies = _copies_of_tests(project, pool)
         near = np.isin(own, alike[len(pool) :])
     else:
-        test, held, true = _held(kind, labels, names, pool, snapshot, final, own)
+        test, held, true = _held(kind, labels, classes, pool, snapshot, final, own)
         n_test = int(held.sum())
         copies = np.isin(pool.duplicate_of, pool.duplicate_of[held]) & ~held
         near = np.isin(own, own[held])
     near = near & ~copies & ~held
     left = copies | near | (snapshot.final_mask(pool.ids, pool.duplicate_of) & ~held)
-    return EvaluationData(kind, labels, names, test, n_test, held, true, left, int(copies.sum()), int(near.sum()))
+    n_copies, n_near = int(copies.sum()), int(near.sum())
+    return EvaluationData(
+        kind, labels, names, test, n_test, held, true, left, n_copies, n_near, tuple(classes.class_ids)
+    )
 
 
 def _copies_of_tests(project: Project, pool: Pool) -> BoolArray:
@@ -114,7 +127,7 @@ def _copies_of_tests(project: Project, pool: Pool) -> BoolArray:
 def _held(
     kind: str,
     labels: IntArray,
-    names: tuple[str, ...],
+    classes: Classes,
     pool: Pool,
     snapshot: LabelsSnapshot,
     final: LabelsSnapshot,
@@ -122,10 +135,10 @@ def _held(
 ) -> tuple[str, BoolArray, IntArray]:
     """Which kind of test there is without a test split, the images (N,) it tests on, and the true labels (N,)."""
     by_people, _ = final.on_pool(pool.ids, pool.duplicate_of)
-    by_people = pool_classes(pool, names, final.class_names)[by_people]
+    by_people = pool_classes(pool, classes, final)[by_people]
     if (by_people >= 0).any():
         return FINAL, by_people >= 0, by_people
-    true = labels if kind != "pseudo" else _uniform_truth(names, pool, snapshot)
+    true = labels if kind != "pseudo" else _uniform_truth(classes, pool, snapshot)
     labeled_idx = np.flatnonzero((true >= 0) & ~snapshot.final_mask(pool.ids, pool.duplicate_of))
     if len(labeled_idx) < 2:
         raise MissingStepError(
@@ -140,18 +153,18 @@ def _held(
 
 def _truth(
     project: Project, wanted: str | None, pool: Pool, snapshot: LabelsSnapshot, pseudo: PseudoRun | None
-) -> tuple[str, IntArray, tuple[str, ...]]:
+) -> tuple[str, IntArray, Classes]:
     """The kind of labels to train with, the labels (N,) and their classes; the final test's own need none."""
     human, _ = snapshot.on_pool(pool.ids, pool.duplicate_of)
     trained = ~snapshot.final_mask(pool.ids, pool.duplicate_of)
     complete = {"reference": pool.reference_labels, "human": human}
     for kind, labels in complete.items():
         if wanted in (None, kind) and trained.any() and (labels[trained] >= 0).all():
-            return kind, labels, pool.class_names if kind == "reference" else snapshot.class_names
+            return kind, labels, reference_classes(pool) if kind == "reference" else snapshot
     if wanted == "pseudo":
         pseudo = pseudo or latest_pseudo(project)
         check_same_pool(pseudo.artifact, pool)
-        return "pseudo", np.asarray(pseudo.labels().labels, dtype=np.int64), pseudo.class_names
+        return "pseudo", np.asarray(pseudo.labels().labels, dtype=np.int64), pseudo
     if wanted is not None:
         n = int((complete[wanted][trained] < 0).sum())
         raise MissingStepError(
@@ -163,12 +176,12 @@ def _truth(
     )
 
 
-def _uniform_truth(names: tuple[str, ...], pool: Pool, snapshot: LabelsSnapshot) -> IntArray:
+def _uniform_truth(classes: Classes, pool: Pool, snapshot: LabelsSnapshot) -> IntArray:
     """(N,) true labels that may test, -1 elsewhere: a person's, else the reference one, where every image has one; else
     people's labels of uniformly drawn images alone."""
     human, uniform = snapshot.on_pool(pool.ids, pool.duplicate_of)
-    by_people = pool_classes(pool, names, snapshot.class_names)[human]
-    every = np.where(by_people >= 0, by_people, reference_on(names, pool))
+    by_people = pool_classes(pool, classes, snapshot)[human]
+    every = np.where(by_people >= 0, by_people, reference_on(classes, pool))
     return every if (every >= 0).all() else np.where(uniform, by_people, UNLABELED)
 
 
@@ -188,6 +201,30 @@ def caveat(test: str, truth: str, methods: Iterable[str]) -> str:
             "that coresets are trained with. New images may do worse."
         )
     return "Transductive: the test images took part in learning and scoring. New images may do worse."
+
+
+def smallest_difference(n_test: int, n_seeds: int) -> float:
+    """The smallest lead of one method over another, in points, that so many test images and seeds show four times in
+    five (two-sided, 5%): both are tested on the same images, so only images count on which they differ.
+
+    Networks that differ on DIFFER of the images are assumed; half of that goes away as seeds are averaged.
+
+    >>> round(smallest_difference(59, 3), 1), round(smallest_difference(2000, 3), 1)
+    (11.5, 2.0)
+    """
+    check_range("n_test", n_test, low=1)
+    check_range("n_seeds", n_seeds, low=1)
+    variance = DIFFER / n_test * (1 + 1 / n_seeds) / 2
+    return float(min(100.0, 100 * Z_SHOWN * np.sqrt(variance)))
+
+
+def resolution_words(n_test: int, n_seeds: int) -> str:
+    """What an evaluation can tell, before it starts."""
+    points = smallest_difference(n_test, n_seeds)
+    shown = f"{points:.0f}" if points >= 10 else f"{points:.1f}"
+    images = "1 test image" if n_test == 1 else f"{n_test:,} test images"
+    seeds = "1 seed" if n_seeds == 1 else f"{n_seeds:,} seeds"
+    return f"With {images} and {seeds}, leads below about {shown} points cannot be told from chance."
 
 
 def few_words(n_test: int) -> str:

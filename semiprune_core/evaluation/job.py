@@ -37,6 +37,7 @@ from semiprune_core.evaluation.settings import (
     cell_name,
     evidence_minutes,
     planned_trials,
+    trial_knobs,
     write_evaluation,
 )
 from semiprune_core.evaluation.submit import check_left, pinned_final, pinned_pseudo, pinned_snapshot
@@ -183,7 +184,7 @@ def _seen(
     tests, is_split = context.project.test_set(), data.test == SPLIT
     if settings.test == PROBE:
         features = pinned_features(context.project, context.pins)
-        probe, own = probe_on(features), labeled_test_features(tests, features, data.class_names)
+        probe, own = probe_on(features), labeled_test_features(tests, features, data)
         beside = own[0] if own is not None else features.features()[:0]
         rows, test_rows = probe_rows(features.features(), beside, probe.directions)
         if own is not None and is_split:
@@ -192,7 +193,7 @@ def _seen(
     images = pool.images()
     if not is_split:
         return images, images[held], data.held_labels[held], settings.supervised()
-    labeled = labeled_tests(tests, data.class_names)
+    labeled = labeled_tests(tests, data)
     assert labeled is not None  # the data was found by its test images
     return images, *labeled, settings.supervised()
 
@@ -275,7 +276,7 @@ class Choice:
             asked = self.settings.request(trial.method, trial.pruning_ratio)
             basis = dataclasses.replace(evidence.basis(self.basis), n_images=self.basis.n_images)
             searched = with_searched(self.context.project, asked, evidence)
-            own_knobs[key] = searched.knobs(basis)
+            own_knobs[key] = trial_knobs(searched, basis)
             files.write_json(path, own_knobs)
             if searched is not asked:
                 self._note_search(trial, evidence)

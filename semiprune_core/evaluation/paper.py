@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import semiprune_core
 from semiprune_core.learning.presets import PAPER_SUPERVISED, supervised_preset
+from semiprune_core.paths import studio_folder
 from semiprune_core.project.workspace import Project
 
-RESULTS = Path(semiprune_core.__file__).resolve().parent.parent / "assets" / "paper_results.csv"
+RESULTS = studio_folder() / "assets" / "paper_results.csv"
 SAME_BUDGET = "same_annotation_budget"
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 

@@ -174,9 +174,16 @@ def _trial(settings: EvaluationSettings, method: str, ratio: float, basis: Basis
         method=method,
         pruning_ratio=ratio,
         seed=0,
-        knobs=request.given_knobs if has_own_evidence(method) else request.knobs(basis),
+        knobs=request.given_knobs if has_own_evidence(method) else trial_knobs(request, basis),
         score_changes=request.score_changes,
     )
+
+
+def trial_knobs(request: CoresetRequest, basis: Basis) -> dict[str, Any]:
+    """The knobs of a coreset as it is built where nobody sets an option: with the least share of each class that is
+    usual for such a run."""
+    share = request.options(basis)["class_share"]
+    return {**request.knobs(basis), **({"class_share": share} if share else {})}
 
 
 # --- results -------------------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ class Study:
 
     def _tests(self) -> tuple[np.ndarray, IntArray]:
         if self.data.test == SPLIT:
-            tests = labeled_tests(self.context.project.test_set(), self.data.class_names)
+            tests = labeled_tests(self.context.project.test_set(), self.data)
             assert tests is not None  # the data was found by its test images
             return tests
         held = np.flatnonzero(self.data.held_mask & (self.data.held_labels >= 0))

@@ -2,7 +2,7 @@
 
 from semiprune_core.exporting import formats  # they register themselves
 from semiprune_core.exporting.base import FORMATS, Export, ExportOptions, Place, open_export, options_for
-from semiprune_core.exporting.content import COLUMNS, Content, hex_ids, open_content, safe_texts
+from semiprune_core.exporting.content import COLUMNS, Content, export_ids, open_content, safe_texts
 from semiprune_core.exporting.run import (
     Exported,
     ExportSettings,
@@ -29,9 +29,9 @@ __all__ = [
     "estimate_bytes",
     "export_coreset",
     "export_csv",
+    "export_ids",
     "formats",
     "has_exports",
-    "hex_ids",
     "last_proof",
     "list_exports",
     "open_content",

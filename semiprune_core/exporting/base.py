@@ -53,7 +53,7 @@ class ExportOptions(Settings):
     images: str | None = None
     """How images are handed over (see WAYS); None: the format's own way."""
     absolute: bool = False
-    """Paths on this server instead of paths inside the pool."""
+    """Full paths on this machine: in a column of their own, and in a list instead of paths inside the pool."""
 
     def check(self) -> None:
         if self.images is not None:

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semiprune_core.errors import InvalidSettingError
+from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.labeling import class_book, has_store, open_store
-from semiprune_core.project.pool import Pool
+from semiprune_core.project.pool import ID_LETTER, Pool
 from semiprune_core.project.spreadsheet import RISKY, safe_cell
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import UNLABELED, Coreset, IntArray, PseudoLabels
@@ -41,6 +41,8 @@ COLUMNS = (
     "rank",
 )
 """What every table begins with; the other scores of the coreset's score table follow."""
+FILE = "file"
+"""Where the original lies on this machine; only where full paths are asked for."""
 SOURCES = ("pseudo", "human")
 ROWS_AT_ONCE = 1 << 16
 
@@ -95,6 +97,21 @@ class Content:
         """(N,) of the model's own answer."""
         return np.asarray(self.pseudo.confidence(), dtype=np.float32)
 
+    def class_probs(self, positions: IntArray) -> np.ndarray:
+        """(n, C) float32, the model's probabilities of ``class_names``; those of a merged class are added up."""
+        kept = self.pseudo.probs()
+        if kept is None:
+            raise MissingStepError(
+                f"{self.pseudo.artifact.id} was made before class probabilities were kept. Train again to export them."
+            )
+        names = self.pseudo.class_names
+        probs = kept.dense(positions, len(names))
+        book = class_book(self.run.artifact.folder.parents[1])
+        whole = np.zeros((len(positions), len(self.class_names)), dtype=np.float32)
+        for place, target in enumerate(book.merged_places(self.pseudo.class_ids, names, self.class_names)):
+            whole[:, target] += probs[:, place]
+        return whole
+
     @property
     def n_human(self) -> int:
         """How many of the kept images carry a person's label."""
@@ -113,13 +130,17 @@ class Content:
         """The ids of the kept images, best first, in one number."""
         return selection_sha256(self.pool, self.coreset.indices)
 
-    def rows(self, positions: IntArray, *, exact: bool) -> pa.Table:
+    def columns_with(self, *, absolute: bool) -> tuple[str, ...]:
+        """The columns of a table, with FILE at the end where full paths are asked for."""
+        return (*self.columns, FILE) if absolute else self.columns
+
+    def rows(self, positions: IntArray, *, exact: bool, absolute: bool = False) -> pa.Table:
         """The rows of these images with all columns; texts spreadsheet-safe unless ``exact``."""
         names = [name if exact else safe_cell(name) for name in self.class_names]
         paths = self.pool.column("path").take(pa.array(positions))
         rank = self.rank[positions]
         columns: dict[str, Any] = {
-            "image_id": hex_ids(self.pool.ids[positions]),
+            "image_id": export_ids(self.pool.ids[positions]),
             "path": paths if exact else safe_texts(paths),
             "kept": pa.array((rank > 0).astype(np.int8)),
             "label": _named(self.labels.labels[positions], names),
@@ -129,13 +150,18 @@ class Content:
             **{name: pa.array(self.scores[name][positions]) for name in (*FIRST_SCORES, *self.more_scores)},
             "rank": pa.array(rank, mask=rank == 0),
         }
-        return pa.table({name: columns[name] for name in self.columns})
+        if absolute:
+            files = pa.array(original_paths(self.pool, positions), pa.string())
+            columns[FILE] = files if exact else safe_texts(files)
+        return pa.table({name: columns[name] for name in self.columns_with(absolute=absolute)})
 
-    def batches(self, positions: IntArray, *, exact: bool) -> Iterator[tuple[IntArray, pa.Table]]:
+    def batches(
+        self, positions: IntArray, *, exact: bool, absolute: bool = False
+    ) -> Iterator[tuple[IntArray, pa.Table]]:
         """Many images a chunk at a time: their positions and their rows."""
         for start in range(0, len(positions), ROWS_AT_ONCE):
             part = positions[start : start + ROWS_AT_ONCE]
-            yield part, self.rows(part, exact=exact)
+            yield part, self.rows(part, exact=exact, absolute=absolute)
 
     def sample(self, n: int) -> Content:
         """A small export like this one: every so many of its rows."""
@@ -180,7 +206,7 @@ def labels_now(project: Project, pool: Pool, pseudo: PseudoRun) -> tuple[PseudoL
     said, _ = now.on_pool(pool.ids, pool.duplicate_of)
     human = said != UNLABELED
     place = np.array([names.index(name) for name in now.class_names])
-    stands_for = np.array(class_book(project.folder).merged_places(labels.class_names, names))
+    stands_for = np.array(class_book(project.folder).merged_places(pseudo.class_ids, labels.class_names, names))
     predicted = stands_for[np.asarray(pseudo.predicted())]
     confidence = np.asarray(pseudo.confidence(), dtype=np.float32)
     return (
@@ -209,11 +235,13 @@ def selection_sha256(pool: Pool, indices: IntArray) -> str:
     return hashlib.sha256(np.ascontiguousarray(pool.ids[indices], dtype=">u8").tobytes()).hexdigest()
 
 
-def hex_ids(ids: np.ndarray) -> pa.Array:
-    """(N,) uint64 ids as the 16 hex digits they are shown with."""
+def export_ids(ids: np.ndarray) -> pa.Array:
+    """``export_id`` for a whole column: (N,) uint64 to a letter and 16 hex digits."""
     digits = np.ascontiguousarray(ids, dtype=">u8").tobytes().hex().encode("ascii")
-    offsets = np.arange(0, len(digits) + 1, 16, dtype=np.int64)
-    return pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(digits))
+    letters = np.full((len(ids), 17), ord(ID_LETTER), dtype=np.uint8)
+    letters[:, 1:] = np.frombuffer(digits, dtype=np.uint8).reshape(-1, 16)
+    offsets = np.arange(0, letters.size + 1, 17, dtype=np.int64)
+    return pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(letters.tobytes()))
 
 
 def safe_texts(column: pa.Array) -> pa.Array:

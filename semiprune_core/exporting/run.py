@@ -67,14 +67,16 @@ def export_coreset(
     *,
     content: Content | None = None,
     progress: Progress | None = None,
+    folder: Path | None = None,
 ) -> Export:
-    """Write a coreset in the format ``name`` into the project's exports; all of it appears, or nothing."""
+    """Write a coreset in the format ``name`` into the project's exports, or into ``folder``; all of it, or nothing."""
     options = options_for(name, options or ExportOptions())
     content = content or open_content(project, run)
-    with folder_aside(project.exports_folder) as aside:
+    folder = folder or project.exports_folder
+    with folder_aside(folder) as aside:
         place = Place(aside, content, options, progress)
         FORMATS[name](content, place)
-        return publish(name, place, project.exports_folder)
+        return publish(name, place, folder)
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def estimate_bytes(content: Content, name: str, options: ExportOptions) -> int:
     """About how much an export will write, learned from a few of its rows or from the images' sizes."""
     options = options_for(name, options)
     n = len(content.kept_idx)
-    if options.images is not None:
+    if options.images not in (None, "reference"):
         rows = n * TREE_BYTES
         if options.images in ("zip", "copy"):
             rows += int(pc.sum(content.pool.column("file_bytes").take(pa.array(content.kept_idx))).as_py() or 0)

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 
 from semiprune_core.errors import InvalidSettingError
-from semiprune_core.project.pool import Pool, mime_of, show_id
+from semiprune_core.project.pool import Pool, export_id, mime_of
 
 WAYS = ("zip", "copy", "hardlink", "symlink", "reference")
 """How images are handed over; a reference names the originals where they are and moves nothing."""
@@ -158,7 +158,7 @@ def image_name(pool: Pool, position: int, data: bytes) -> str:
     """A file name for an image: its own name, its id (so no two are equal), and the ending its content asks for."""
     path = PurePosixPath(pool.path(position))
     ending = EXTENSIONS.get(mime_of(data)) or path.suffix.lower()
-    return f"{safe_name(path.stem, 'image')}-{show_id(pool.ids[position])}{ending}"
+    return f"{safe_name(path.stem, 'image')}-{export_id(pool.ids[position])}{ending}"
 
 
 def safe_name(text: str, instead: str) -> str:

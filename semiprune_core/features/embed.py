@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from semiprune_core import files
-from semiprune_core.embeddings.encoders import Encoder, open_encoder, own_side, state_hash, widths_of
+from semiprune_core.embeddings.encoders import Encoder, open_encoder, own_side, state_hash, weights_files, widths_of
 from semiprune_core.embeddings.engines import Engine, open_engine
 from semiprune_core.embeddings.originals import Seen, decoded, originals
 from semiprune_core.errors import InvalidDataError
@@ -30,7 +30,7 @@ from semiprune_core.project.artifacts import open_artifact
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import FloatArray
-from semiprune_core.results.features import FILES, KIND, FeatureRun, find_features, segments_of
+from semiprune_core.results.features import FILES, KIND, FeatureRun, feature_runs, find_features, segments_of
 
 BLOCK = 512
 """Images to a file: what a stop or a kill costs at most."""
@@ -41,11 +41,16 @@ PLAIN, MIRRORED = slice(None), slice(None, None, -1)
 
 def embed(project: Project, settings: EmbedSettings, progress: Progress, *, folder: Path) -> FeatureRun:
     """The features of all images of ``project``; what is there already is not computed again."""
-    encoder = open_encoder(settings.encoder, settings.weights, guard=project.workspace.guard)
+    guard = project.workspace.guard
     side = settings.size or own_side(settings.encoder)
-    pool = project.everything()
-    identity = _identity(settings, encoder, side, _fit(pool))
-    segments = segments_of(project)
+    pool, segments = project.everything(), segments_of(project)
+    seen = {"encoder": settings.encoder, "mirrored": settings.mirrored, "size": side, "fit": _fit(pool)}
+    read = weights_files(settings.encoder, settings.weights, guard=guard)
+    there = _there(project, seen, segments, read)
+    if there is not None:
+        return there
+    encoder = open_encoder(settings.encoder, settings.weights, guard=guard)
+    identity = _identity(seen, encoder)
     earlier = find_features(project, identity)
     if earlier is not None and earlier.segments == segments:
         return earlier
@@ -53,7 +58,7 @@ def embed(project: Project, settings: EmbedSettings, progress: Progress, *, fold
         earlier = None
     begin = int(pool.starts[len(earlier.segments)]) if earlier is not None else 0
     device = choose_device(settings.device).type
-    engine, n_dimensions = _opened(encoder, side, device, settings.engine)
+    engine, n_dimensions = opened_engine(encoder, side, device, settings.engine)
     views = (PLAIN, MIRRORED) if settings.mirrored else (PLAIN,)
     _compute(pool, begin, engine, views, side, identity["fit"], progress, folder, n_workers=settings.n_workers)
     problems = _problems(folder)
@@ -68,6 +73,7 @@ def embed(project: Project, settings: EmbedSettings, progress: Progress, *, fold
             widths=list(widths_of(encoder, side) or (n_dimensions,)),
             n_computed=len(pool) - begin,
             segments=list(segments),
+            weights_files=read,
             engine=engine.name,
             n_problems=len(problems) + (int(earlier.artifact.facts["n_problems"]) if earlier else 0),
             problems=problems[:FIRST_PROBLEMS],
@@ -76,13 +82,21 @@ def embed(project: Project, settings: EmbedSettings, progress: Progress, *, fold
     return FeatureRun(open_artifact(draft.folder))
 
 
-def _identity(settings: EmbedSettings, encoder: Encoder, side: int, fit: str) -> dict[str, Any]:
+def _there(
+    project: Project, seen: dict[str, Any], segments: tuple[str, ...], weights_read: str | None
+) -> FeatureRun | None:
+    """Features that are there already, as far as that can be told without opening the encoder, which takes seconds."""
+    for run in reversed(feature_runs(project) if weights_read is not None else ()):
+        is_same = run.artifact.facts.get("weights_files") == weights_read and run.segments == segments
+        if is_same and seen.items() <= dict(run.artifact.settings).items():
+            return run
+    return None
+
+
+def _identity(seen: dict[str, Any], encoder: Encoder) -> dict[str, Any]:
     return {
-        "encoder": settings.encoder,
-        "mirrored": settings.mirrored,
+        **seen,
         "weights_hash": state_hash(encoder.net),
-        "size": side,
-        "fit": fit,
         "mean": list(encoder.mean),
         "std": list(encoder.std),
     }
@@ -93,7 +107,7 @@ def _fit(pool: Pool) -> str:
     return str(pool.segments[0].artifact.settings["pool"]["fit"])
 
 
-def _opened(encoder: Encoder, side: int, device: str, engine: str) -> tuple[Engine, int]:
+def opened_engine(encoder: Encoder, side: int, device: str, engine: str) -> tuple[Engine, int]:
     """The engine and how many numbers it gives for an image.
 
     It is tried on one: an encoder that cannot see images of this size says so before the work begins.

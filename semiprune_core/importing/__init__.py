@@ -8,6 +8,7 @@ from semiprune_core.importing.run import (
     import_source,
     remove_upload,
     suggest_pool_settings,
+    usual_fit,
 )
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "queue_features",
     "remove_upload",
     "suggest_pool_settings",
+    "usual_fit",
 ]

@@ -20,7 +20,8 @@ def place_of(spec: SourceSpec) -> Path | None:
     if form is None or form.is_a == "text" or not spec.location:
         return None
     place = real_path(spec.location)
-    return place.parent if spec.kind == "manifest" else place
+    beside = spec.kind == "manifest" or SOURCES.facts(spec.kind).get("beside", False)
+    return place.parent if beside else place
 
 
 def is_refused(workspace: Workspace, place: Path | None) -> bool:

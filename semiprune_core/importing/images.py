@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
+import importlib.util
 import io
 import re
 import struct
@@ -36,8 +38,16 @@ from semiprune_core.checks import check_choice
 from semiprune_core.errors import SourceError
 from semiprune_core.paths import shown
 
-FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "DIB", "GIF", "TIFF", "PPM")
+FORMATS: tuple[str, ...] = ("JPEG", "PNG", "WEBP", "BMP", "DIB", "GIF", "TIFF", "PPM", "AVIF")
+HEIF_PACKAGE = "pillow_heif"
+"""Decodes what iPhones write; used where it is installed."""
+if importlib.util.find_spec(HEIF_PACKAGE) is not None:
+    importlib.import_module(HEIF_PACKAGE).register_heif_opener(thumbnails=False)
+    FORMATS += ("HEIF",)
 MAX_PIXELS = 50_000_000
+JPEG_PIXELS = 120_000_000
+"""Phones write JPEGs of 108 megapixels; a JPEG cannot claim as much for as few bytes as other formats can."""
+Image.MAX_IMAGE_PIXELS = JPEG_PIXELS  # Pillow's own check, before ours
 LARGE_PIXELS = 25_000_000
 """Pictures above this size are decoded one at a time, so that a few small files cannot fill the memory together."""
 PART_PIXELS = 1 << 20
@@ -108,6 +118,8 @@ IMAGE_MAGIC = (
     (b"P5", "PPM"),
     (b"P6", "PPM"),
 )
+HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"mif1", b"msf1")
+AVIF_BRANDS = (b"avif", b"avis")
 _quiet_lock = threading.Lock()  # the interpreter's warning filters are one for all threads
 
 
@@ -124,7 +136,7 @@ class Decoded:
     @cached_property
     def pixels(self) -> np.ndarray:
         """(H, W, 3) uint8 RGB, or (H, W) uint8 for pictures that are grey in their file. Read-only."""
-        pixels = np.asarray(self.image)
+        pixels = _pixels(self.image)
         pixels.setflags(write=False)
         return pixels
 
@@ -141,7 +153,7 @@ def decode(
     with _quiet(), _named(data, name):
         image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
         mode, kind, size = image.mode, str(image.format), image.size
-        _check_size(size, name)
+        _check_size(size, name, JPEG_PIXELS if kind == "JPEG" else MAX_PIXELS)
         changes = []
         if kind != "JPEG" and getattr(image, "is_animated", False):
             changes.append("first frame of several")
@@ -226,18 +238,17 @@ def _damaged(name: str, reason: str) -> SourceError:
     )
 
 
-def _too_many_pixels(name: str, pixels: int) -> SourceError:
+def _too_many_pixels(name: str, pixels: int, most: int = MAX_PIXELS) -> SourceError:
     return SourceError(
-        f"{shown(name)} has {pixels / 1e6:.1f} megapixels, more than the {MAX_PIXELS / 1e6:g} allowed. "
-        "Make it smaller.",
+        f"{shown(name)} has {pixels / 1e6:.1f} megapixels, more than the {most / 1e6:g} allowed. Make it smaller.",
         code="IMAGE_TOO_MANY_PIXELS",
     )
 
 
-def _check_size(size: tuple[int, int], name: str) -> None:
+def _check_size(size: tuple[int, int], name: str, most: int = MAX_PIXELS) -> None:
     width, height = size
-    if width * height > MAX_PIXELS:
-        raise _too_many_pixels(name, width * height)
+    if width * height > most:
+        raise _too_many_pixels(name, width * height, most)
     if min(width, height) < MIN_SIDE:
         raise SourceError(
             f"{shown(name)} is {width} x {height} pixels; each side needs at least {MIN_SIDE}. Leave it out.",
@@ -258,8 +269,10 @@ def kind_of(data: bytes) -> str:
         return "an SVG drawing"
     if head.startswith((b"<?xml", b"<")):
         return "an XML or HTML file"
+    if data[4:8] == b"ftyp" and data[8:12] in HEIF_BRANDS:
+        return "a HEIC photograph (pip install pillow-heif lets them be read)"
     if data[4:8] == b"ftyp":
-        return "a HEIC, AVIF or video file"
+        return "a video file"
     if data[:4] == b"RIFF":
         return "a WAV or AVI file"
     for start, words in MAGIC:
@@ -278,8 +291,10 @@ def _not_an_image(data: bytes, name: str) -> SourceError:
             return _damaged(name, f"it starts like {kind}, but its header is invalid")
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return _damaged(name, "it starts like WEBP, but its header is invalid")
+    if data[4:8] == b"ftyp" and (data[8:12] in AVIF_BRANDS or (data[8:12] in HEIF_BRANDS and "HEIF" in FORMATS)):
+        return _damaged(name, "it starts like AVIF or HEIC, but its header is invalid")
     return SourceError(
-        f"{shown(name)} is not an image but {kind_of(data)}. Supported: JPEG, PNG, WebP, BMP, GIF, TIFF and PPM.",
+        f"{shown(name)} is not an image but {kind_of(data)}. Supported: JPEG, PNG, WebP, AVIF, BMP, GIF, TIFF and PPM.",
         code="NOT_AN_IMAGE",
     )
 
@@ -347,6 +362,17 @@ def _parts(image: Image.Image) -> Iterator[tuple[int, Image.Image]]:
     step = max(1, PART_PIXELS // width)
     for top in range(0, height, step):
         yield top, image.crop((0, top, width, min(top + step, height)))
+
+
+def _pixels(image: Image.Image) -> np.ndarray:
+    """(H, W) or (H, W, 3) uint8; of a large picture strip by strip, as Pillow would hold all of it twice on the way."""
+    if image.width * image.height <= LARGE_PIXELS:
+        return np.asarray(image)
+    channels = () if image.mode == "L" else (3,)
+    pixels = np.empty((image.height, image.width, *channels), dtype=np.uint8)
+    for top, part in _parts(image):
+        pixels[top : top + part.height] = np.asarray(part)
+    return pixels
 
 
 def _grey(image: Image.Image, numbers: Callable[[Image.Image], np.ndarray]) -> Image.Image:

@@ -15,7 +15,7 @@ import numpy as np
 
 from semiprune_core.errors import SourceError
 from semiprune_core.importing.leftovers import scratch_folder
-from semiprune_core.importing.sources import open_source
+from semiprune_core.importing.sources import SOURCES, open_source
 from semiprune_core.importing.sources.base import Entry, FileAt, Source, SourceSpec
 from semiprune_core.importing.workers import DecodePool, Measured, import_task, measure_chunk
 from semiprune_core.importing.writer import SegmentWriter
@@ -33,27 +33,41 @@ LARGEST_SUGGESTED = 64
 
 @dataclass(frozen=True, kw_only=True)
 class ImportSettings(Settings):
-    """What a person chose: the source, and the training cache's form (None: chosen from the first images)."""
+    """What a person chose: the source, and the training cache's form (None: chosen from the first images).
+
+    Then ``fit`` alone may be chosen; "" is the one that suits the source.
+    """
 
     source: Mapping[str, Any] = field(default_factory=dict)
     pool: Mapping[str, Any] | None = None
+    fit: str = ""
     n_workers: int = 0
     """0: one per core."""
     features: bool | None = None
     """Whether features are computed afterwards; None: as the project says, which is yes unless it was switched off."""
 
 
+def usual_fit(kind: str) -> str:
+    """How images of a kind of source become square unless a person says otherwise."""
+    return str(SOURCES.facts(kind).get("fit", PoolSettings().fit))
+
+
 def suggest_pool_settings(
-    source: Source, decoders: DecodePool, *, should_stop: Callable[[], bool] = lambda: False
+    source: Source, decoders: DecodePool, *, fit: str = "crop", should_stop: Callable[[], bool] = lambda: False
 ) -> PoolSettings:
     """Size and channels that suit the first images: grey if all are, and no larger than they need on a CPU."""
     first = itertools.islice(source.entries(), PEEK)
     looks = [cast(Measured, chunk) for chunk in decoders.run(measure_chunk, first, should_stop=should_stop)]
     sides = [side for look in looks for side in look.sides]
+    return settings_for(sides, sum(look.n_grey for look in looks), fit=fit)
+
+
+def settings_for(sides: Sequence[int], n_grey: int, *, fit: str = "crop") -> PoolSettings:
+    """Size and channels for images with these shorter ``sides``, of which ``n_grey`` are grey."""
     wanted = float(np.median(sides)) if sides else LARGEST_SUGGESTED
     nearest = min((size for size in SIZES if size <= LARGEST_SUGGESTED), key=lambda size: abs(np.log(size / wanted)))
-    all_grey = bool(sides) and sum(look.n_grey for look in looks) == len(sides)
-    return PoolSettings(size=nearest, channels=1 if all_grey else 3)
+    all_grey = bool(sides) and n_grey == len(sides)
+    return PoolSettings(size=nearest, channels=1 if all_grey else 3, fit=fit)
 
 
 def import_source(project: Project, settings: ImportSettings, progress: Progress) -> Artifact:
@@ -72,7 +86,8 @@ def import_source(project: Project, settings: ImportSettings, progress: Progress
         decoders = stack.enter_context(DecodePool(n_workers=settings.n_workers or os.cpu_count() or 1))
         pool = project.pool_settings or (PoolSettings.from_json(settings.pool) if settings.pool else None)
         if pool is None:
-            pool = suggest_pool_settings(source, decoders, should_stop=progress.should_stop)
+            fit = settings.fit or usual_fit(spec.kind)
+            pool = suggest_pool_settings(source, decoders, fit=fit, should_stop=progress.should_stop)
         known_ids = project.everything().ids if project.has_pool() else np.empty(0, dtype=np.uint64)
         draft = stack.enter_context(
             project.draft("pool", settings={"source": spec.to_json(), "pool": pool.to_json()}, inputs={})

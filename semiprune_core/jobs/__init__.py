@@ -7,6 +7,7 @@ File locks decide who is alive and whose turn it is (see ``locks``), so the work
 from __future__ import annotations
 
 from semiprune_core.jobs.context import JobContext, job_behind
+from semiprune_core.jobs.glance import seconds_left, under_way
 from semiprune_core.jobs.job import Job, JobStatus, damaged_jobs, find_job, list_jobs, remove_damaged_job
 from semiprune_core.jobs.kinds import JOB_KINDS
 from semiprune_core.jobs.states import DONE, FAILED, LOST, OVER, QUEUED, RESUMABLE, RUNNING, STATES, STOPPED
@@ -33,8 +34,10 @@ __all__ = [
     "job_behind",
     "list_jobs",
     "remove_damaged_job",
+    "seconds_left",
     "submit",
     "supervise",
     "supervise_forever",
+    "under_way",
     "wait",
 ]

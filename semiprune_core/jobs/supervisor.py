@@ -126,7 +126,7 @@ def supervise(workspace: Workspace) -> None:
 def recognise_dead(workspace: Workspace) -> list[Job]:
     """Write down what became of jobs whose process is gone, end what they left running; returns the queued ones."""
     queued = []
-    for job in _unfinished(workspace):
+    for job in unfinished(workspace):
         with _logged(job):
             if job.stored_status().state == QUEUED:
                 queued.append(job)
@@ -135,7 +135,7 @@ def recognise_dead(workspace: Workspace) -> list[Job]:
     return queued
 
 
-def _unfinished(workspace: Workspace) -> Iterator[Job]:
+def unfinished(workspace: Workspace) -> Iterator[Job]:
     """The jobs that are not over. Of an old one only its file's date and inode are looked at: thousands are cheap."""
     for path in workspace.root.glob(f"*/runs/*/{jobs.STATUS}"):
         try:

@@ -19,9 +19,9 @@ from sqlalchemy.engine import Connection
 
 from semiprune_core.errors import ConflictError, InvalidDataError, UnknownNameError
 from semiprune_core.labeling import chain, schema
+from semiprune_core.labeling.class_names import ClassBook
 from semiprune_core.labeling.events import check_annotator
 from semiprune_core.paths import shown
-from semiprune_core.records import UNLABELED
 
 if TYPE_CHECKING:
     from semiprune_core.labeling.store import LabelStore
@@ -173,63 +173,6 @@ def resolve_merges(sheet: Iterable[LabelClass]) -> dict[int, int]:
             target = into[target]
         resolved[class_id] = target
     return resolved
-
-
-@dataclass(frozen=True)
-class ClassBook:
-    """Every class by its number and by each name it has or had: how an artifact's classes are called today.
-
-    ``names`` present names by number, merged classes' own among them; ``merged`` the number of the class that a merged
-    one counts for; ``known_as`` numbers by name, present names first, then those that classes had before.
-    """
-
-    names: Mapping[int, str]
-    merged: Mapping[int, int]
-    known_as: Mapping[str, int]
-
-    def ids_of(self, names: Iterable[str]) -> tuple[int | None, ...]:
-        """The numbers behind names, old or present; None for a name that no class ever had."""
-        return tuple(self.known_as.get(name) for name in names)
-
-    def names_now(self, class_ids: Sequence[int | None], recorded: Sequence[str]) -> tuple[str, ...]:
-        """What classes that an artifact ``recorded`` are called today, each by another name.
-
-        A merged one has the name of the other class, unless one of them has it already.
-        """
-        own = [name if number is None else self.names.get(number, name) for number, name in zip(class_ids, recorded)]
-        present: list[str] = []
-        for number, name in zip(class_ids, own, strict=True):
-            target = self.names.get(self.merged.get(number, number), name) if number is not None else name
-            free = target not in present and (target == name or target not in own)
-            name = target if free else name
-            while name in present:
-                name += " (removed)"
-            present.append(name)
-        return tuple(present)
-
-    def places(self, names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-        """For each of ``names`` its place among ``wanted``: by name, else as the same class; -1 where it has none."""
-        by_name = {name: place for place, name in enumerate(wanted)}
-        by_id = {class_id: place for place, class_id in enumerate(self.ids_of(wanted)) if class_id is not None}
-        found = []
-        for name, class_id in zip(names, self.ids_of(names), strict=True):
-            here = by_name.get(name)
-            if here is None and class_id is not None:
-                here = by_id.get(class_id, by_id.get(self.merged.get(class_id, class_id)))
-            found.append(UNLABELED if here is None else here)
-        return found
-
-    def merged_places(self, names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-        """For each of ``names`` (all among ``wanted``) the place of the class that it counts for today."""
-        place = {name: number for number, name in enumerate(wanted)}
-        found = []
-        for name, class_id in zip(names, self.ids_of(names), strict=True):
-            target = self.names.get(self.merged.get(class_id, class_id), name) if class_id is not None else name
-            found.append(place.get(target, place[name]))
-        return found
-
-
-NO_CLASSES = ClassBook({}, {}, {})
 
 
 class ClassSheet:
@@ -410,7 +353,13 @@ class ClassSheet:
         known_as = {details["from"]: details["class_id"] for details in former if details["class_id"] in present}
         for entry in sorted(sheet, key=lambda entry: entry.merged_into is None):  # present classes are written last
             known_as[entry.name] = entry.class_id
-        return ClassBook({entry.class_id: entry.name for entry in sheet}, resolve_merges(sheet), known_as)
+        names = {entry.class_id: entry.name for entry in sheet}
+        first = dict(names)
+        for details in reversed(former):
+            if details["class_id"] in present:
+                first[details["class_id"]] = details["from"]
+        created_as = {first[class_id]: class_id for class_id in sorted(present, reverse=True)}
+        return ClassBook(names, resolve_merges(sheet), known_as, created_as)
 
     def history(self) -> list[dict[str, Any]]:
         """Every change of the classes, oldest first."""

@@ -17,8 +17,8 @@ import pyarrow as pa
 from semiprune_core.files import open_atomic
 from semiprune_core.labeling.classes import LabelClass, NewClass, resolve_merges
 from semiprune_core.labeling.events import FIRST_ROUND, Held
-from semiprune_core.labeling.label_files import LOCAL_FILES
-from semiprune_core.project.pool import show_id
+from semiprune_core.labeling.exchange.label_studio import LOCAL_FILES
+from semiprune_core.project.pool import export_id
 from semiprune_core.project.spreadsheet import safe_cell
 from semiprune_core.records import IntArray
 
@@ -37,8 +37,16 @@ class LabeledPool(Protocol):
     def class_names(self) -> tuple[str, ...]: ...
     @property
     def reference_labels(self) -> IntArray: ...
+    @property
+    def duplicate_of(self) -> IntArray: ...
     def column(self, name: str) -> pa.Array: ...
     def positions(self, ids: np.ndarray) -> IntArray: ...
+
+
+class Served(Protocol):
+    """Where Label Studio finds pictures."""
+
+    def address(self, position: int) -> str: ...
 
 
 def export_csv(
@@ -60,7 +68,7 @@ def export_csv(
         writer.writerow(COLUMNS)
         for (_, number), where in zip(order, paths):
             held, name = answers[number]
-            writer.writerow([show_id(held.image_id), keep(where), keep(name), keep(held.annotator or "")])
+            writer.writerow([export_id(held.image_id), keep(where), keep(name), keep(held.annotator or "")])
     return len(order)
 
 
@@ -91,10 +99,11 @@ def label_studio_config(classes: Sequence[LabelClass | NewClass]) -> str:
     )
 
 
-def export_label_studio(store: LabelStore, pool: LabeledPool, path: str | Path, *, prefix: str = LOCAL_FILES) -> int:
+def export_label_studio(store: LabelStore, pool: LabeledPool, path: str | Path, *, served: Served | None = None) -> int:
     """Write every annotator's answers as Label Studio tasks in the pool's order; returns the number of tasks.
 
-    ``data.image_id`` and ``data.annotators`` are ours: they let the file come back exactly.
+    ``served`` knows under which address Label Studio finds the pictures. ``data`` says what went out, so that what
+    comes back unchanged is known for what it is.
     """
     with store.database.read() as connection:
         sheet = store.classes.read(connection)
@@ -107,17 +116,23 @@ def export_label_studio(store: LabelStore, pool: LabeledPool, path: str | Path, 
     tasks = [(position, answers) for position, answers in zip(positions, by_image) if position >= 0]
     tasks.sort(key=lambda task: task[0])
     paths = pool.column("path").take(pa.array([position for position, _ in tasks], pa.int64())).to_pylist()
+    settled = store.labels()
+    labels = dict(zip(settled.ids.tolist(), settled.class_ids.tolist()))
     with open_atomic(path, "w", encoding="utf-8") as file:
         file.write("[")
-        for number, ((_, answers), where) in enumerate(zip(tasks, paths)):
+        for number, ((position, answers), where) in enumerate(zip(tasks, paths)):
+            image_id = answers[0].image_id
+            classes = [None if one.class_id is None else into.get(one.class_id, one.class_id) for one in answers]
             data = {
-                "image": prefix + quote(where),
-                "image_id": show_id(answers[0].image_id),
+                "image": served.address(position) if served else LOCAL_FILES + quote(where),
+                "image_id": export_id(image_id),
+                "path": where,
+                "human_label": names[labels[image_id]] if image_id in labels else "",
                 "annotators": [answer.holder for answer in answers],
+                "answers": [None if class_id is None else names[class_id] for class_id in classes],
             }
             annotations = []
-            for answer in answers:
-                class_id = None if answer.class_id is None else into.get(answer.class_id, answer.class_id)
+            for answer, class_id in zip(answers, classes):
                 lead = leads.get(answer.event_id)
                 annotation: dict[str, Any] = {
                     "result": [] if class_id is None else [choice(names[class_id])],

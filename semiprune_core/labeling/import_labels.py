@@ -1,9 +1,9 @@
 """Labels from other tools, and the pool's own reference labels.
 
 What cannot be taken over is listed row by row with its reason. Answers given with the model's answer in view (a
-coreset's CSV, tasks with predictions) come back as reviews: human labels, which never serve unbiased estimates. An
-import is written in chunks, so that people go on labeling meanwhile; all of it carries one group id, so one undo that
-names any of its events takes it back whole.
+coreset's CSV, tasks with predictions) come back as reviews: human labels, which never serve unbiased estimates. What
+comes back as it went out is nobody's new answer and changes nothing. An import is written in chunks, so that people go
+on labeling meanwhile; all of it carries one group id, so one undo that names any of its events takes it back whole.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import unicodedata
 import uuid
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -23,15 +24,10 @@ from semiprune_core.errors import InvalidDataError, MissingStepError
 from semiprune_core.labeling.classes import NewClass, class_name, resolve_merges
 from semiprune_core.labeling.drawing import together
 from semiprune_core.labeling.events import BY_HAND, FIRST_ROUND, REFERENCE, REVIEW_ROUND, Event, Held, check_annotator
+from semiprune_core.labeling.exchange.csv_files import read_csv_rows
+from semiprune_core.labeling.exchange.label_studio import read_label_studio_rows
+from semiprune_core.labeling.exchange.rows import MOST_ROWS, Problems, Row, RowProblem
 from semiprune_core.labeling.export_labels import LabeledPool
-from semiprune_core.labeling.label_files import (
-    MOST_ROWS,
-    Problems,
-    Row,
-    RowProblem,
-    read_csv_rows,
-    read_label_studio_rows,
-)
 from semiprune_core.paths import shown
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.project.pool import read_id, show_id
@@ -58,10 +54,71 @@ class ImportResult:
     last_event_id: str | None = None
 
 
-def import_csv(store: LabelStore, pool: LabeledPool, data: bytes, **options: Any) -> ImportResult:
-    """Take labels from a CSV; options as in :func:`import_label_studio`."""
-    rows = read_csv_rows(data, options.get("annotator", ""))
-    return _take_over(store, pool, rows, ImportResult(uuid.uuid4().hex), **options)
+@dataclass(frozen=True)
+class ImportPreview:
+    """What a CSV would bring: images of the pool with a known or new class by class, rows that name none of its images.
+
+    ``n_left`` images would still be without a label.
+    """
+
+    n_rows: int
+    per_class: Mapping[str, int]
+    new_classes: tuple[str, ...]
+    n_unknown: int
+    n_left: int
+    n_pool: int
+
+    @property
+    def n_images(self) -> int:
+        return sum(self.per_class.values())
+
+    @property
+    def warning(self) -> str:
+        """Said where nothing would be left to learn from without labels."""
+        if self.n_left or not self.n_images:
+            return ""
+        return (
+            f"With this file all {self.n_pool:,} images of the pool have a label: none is left unlabeled, so there is "
+            "nothing to pseudo-label. Import the labels of a random part, or use the file as reference labels: a table "
+            "with a column label on New project."
+        )
+
+
+def preview_csv(
+    store: LabelStore, pool: LabeledPool, data: bytes, *, columns: Mapping[str, str] | None = None
+) -> ImportPreview:
+    """What :func:`import_csv` would find in a file; nothing is written."""
+    seen = ImportResult("")
+    rows = list(itertools.islice(read_csv_rows(data, "preview", seen.problems, columns), MOST_ROWS + 1))
+    with store.database.read() as connection:
+        known = {entry.name for entry in store.classes.read(connection)}
+    names: dict[int, str] = {}
+    image_ids = _find_images(pool, rows, seen)
+    for row, image_id in zip(rows, image_ids):
+        name = _name_in(row, known)
+        if image_id is not None and name:
+            names.setdefault(image_id, name)
+    labeled = set(names) | set(store.labels().ids.tolist())
+    places = pool.positions(np.array(sorted(labeled), dtype=np.uint64))
+    n_pool = len(pool.ids)
+    per_class = Counter(names.values())
+    return ImportPreview(
+        len(rows),
+        dict(per_class.most_common()),
+        tuple(sorted(set(per_class) - known)),
+        image_ids.count(None),
+        n_pool - int((places >= 0).sum()),
+        n_pool,
+    )
+
+
+def import_csv(
+    store: LabelStore, pool: LabeledPool, data: bytes, *, columns: Mapping[str, str] | None = None, **options: Any
+) -> ImportResult:
+    """Take labels from a CSV; options as in :func:`import_label_studio`, ``columns`` as in :func:`read_csv_rows`."""
+    result = ImportResult(uuid.uuid4().hex)
+    rows = read_csv_rows(data, options.get("annotator", ""), result.problems, columns)
+    return _take_over(store, pool, rows, result, **options)
 
 
 def import_label_studio(
@@ -116,9 +173,7 @@ def take_reference(
     names, labels = pool.class_names, pool.reference_labels
     if not (labels >= 0).any():
         raise MissingStepError("The pool came without reference labels. Label the drawn images by hand.")
-    book = store.classes.book()
-    store.classes.add([name for name in names if name not in book.known_as], annotator=REFERENCE)
-    names = book.names_now(book.ids_of(names), names)  # a class that was renamed or merged since keeps its labels
+    names = _reference_classes(store, names, REFERENCE)
 
     def rows() -> Iterator[Row]:
         for row, (image_id, position) in enumerate(zip(drawn.tolist(), positions.tolist()), start=1):
@@ -132,6 +187,35 @@ def take_reference(
     return _take_over(
         store, pool, rows(), result, annotator=REFERENCE, replace=True, progress=progress, source=REFERENCE
     )
+
+
+def adopt_reference(
+    store: LabelStore, pool: LabeledPool, *, annotator: str, progress: Progress | None = None
+) -> ImportResult:
+    """Take every reference label of the pool as one that ``annotator`` gave; for images that people labeled elsewhere.
+
+    Such labels train like any other. Their images were not drawn at random, so they measure nothing.
+    """
+    names, labels = pool.class_names, pool.reference_labels
+    if not (labels >= 0).any():
+        raise MissingStepError("The pool came without reference labels. Label images by hand, or import labels.")
+    names = _reference_classes(store, names, annotator)
+    ids = pool.ids
+    rows = (
+        Row(number, show_id(int(ids[position])), None, names[labels[position]], annotator)
+        for number, position in enumerate(np.flatnonzero(labels >= 0).tolist(), start=1)
+    )
+    return _take_over(store, pool, rows, ImportResult(uuid.uuid4().hex), annotator=annotator, progress=progress)
+
+
+def _reference_classes(store: LabelStore, names: tuple[str, ...], annotator: str) -> tuple[str, ...]:
+    """What the pool's reference classes are called today; those that are no classes yet are added.
+
+    A class that was renamed or merged since keeps its labels.
+    """
+    store.classes.add(store.classes.book().without_class(names), annotator=annotator)
+    book = store.classes.book()
+    return book.names_now(book.reference_ids(names), names)
 
 
 def _take_over(
@@ -161,6 +245,8 @@ def _take_over(
     numbers |= {entry.name: entry.class_id for entry in sheet if entry.merged_into is None}
     image_ids = _find_images(pool, taken, result)
     state = _LabelState.read(store, numbers)
+    if any(row.suggested is not None for row in taken):
+        state.settled = _for_copies(pool, state.settled)
     events: list[tuple[Row, Event]] = []
     for row, image_id in zip(taken, image_ids):
         event = _event_of(row, image_id, state, result, replace=replace, source=source, actor=actor or annotator)
@@ -194,7 +280,8 @@ def _make_classes(store: LabelStore, rows: Sequence[Row], result: ImportResult, 
             wanted.setdefault(name)
     if wanted:
         added = store.classes.add([NewClass(name) for name in wanted], annotator=annotator)
-        result.new_classes, result.warnings = tuple(entry.name for entry in added.classes), added.warnings
+        result.new_classes = tuple(entry.name for entry in added.classes)
+        result.warnings += added.warnings
 
 
 def _is_class_name(text: str) -> bool:
@@ -214,10 +301,14 @@ def _name_in(row: Row, class_names: Collection[str]) -> str | None:
 
 
 def _find_images(pool: LabeledPool, rows: Sequence[Row], result: ImportResult) -> list[int | None]:
-    """The image of every row, None (and a problem) where there is none or more than one."""
+    """The image of every row, None (and a problem) where there is none or more than one.
+
+    A spreadsheet may have taken an id for a number; such a row is found by its path.
+    """
     image_ids: list[int | None] = [None] * len(rows)
     by_path: list[int] = []
     ids: list[tuple[int, int]] = []
+    n_damaged = 0
     for number, row in enumerate(rows):
         if not row.image_id:
             by_path.append(number)
@@ -225,14 +316,24 @@ def _find_images(pool: LabeledPool, rows: Sequence[Row], result: ImportResult) -
         try:
             ids.append((number, read_id(row.image_id.strip().lower())))
         except InvalidDataError as error:
-            result.problems.append(RowProblem(row.row, shown(row.image_id, 60), "BAD_IMAGE_ID", str(error)))
+            if row.path:
+                by_path.append(number)
+                n_damaged += 1
+            else:
+                result.problems.append(RowProblem(row.row, shown(row.image_id, 60), "BAD_IMAGE_ID", str(error)))
     positions = pool.positions(np.array([image_id for _, image_id in ids], dtype=np.uint64))
     for (number, image_id), position in zip(ids, positions.tolist()):
         if position >= 0:
             image_ids[number] = image_id
+        elif rows[number].path and (rows[number].image_id or "").strip().isdigit():  # its last digits may be zeros now
+            by_path.append(number)
+            n_damaged += 1
         else:
             reason = "The pool has no image with this id."
             result.problems.append(RowProblem(rows[number].row, show_id(image_id), "UNKNOWN_IMAGE", reason))
+    if n_damaged:
+        words = "1 image id is" if n_damaged == 1 else f"{n_damaged:,} image ids are"
+        result.warnings += (f"{words} damaged, as by a spreadsheet that takes them for numbers; the paths were used.",)
     if by_path:
         paths = pool.column("path")
         wanted = [_normal(rows[number].path or "") for number in by_path]
@@ -270,11 +371,24 @@ def _is_text(path: str) -> bool:
     return not any(unicodedata.category(letter) == "Cs" for letter in path)
 
 
+def _for_copies(pool: LabeledPool, settled: Mapping[int, int]) -> Mapping[int, int]:
+    """The settled classes, with those of copies that have none of their own: one content has one label."""
+    positions = pool.positions(np.fromiter(settled, np.uint64, len(settled)))
+    positions = np.sort(positions[positions >= 0])[::-1]  # backwards, so that the first one is written last
+    leaders = pool.duplicate_of
+    of_group = np.full(len(leaders), -1, dtype=np.int64)
+    of_group[leaders[positions]] = positions
+    source = of_group[leaders]
+    labeled, ids = np.flatnonzero(source >= 0), pool.ids
+    return {int(ids[one]): settled[int(ids[source[one]])] for one in labeled} | dict(settled)
+
+
 @dataclass
 class _LabelState:
     """What the project knows before an import: class numbers, what holds, the settled class of each image.
 
-    ``held`` is by image and annotator for first labels, by image and "" for reviews; ``seen`` are the rows so far.
+    ``held`` is by image and annotator for first labels, by image and "" for reviews; ``settled`` is by image;
+    ``seen`` are the rows so far.
     """
 
     numbers: Mapping[str, int]
@@ -313,6 +427,11 @@ def _event_of(
         result.problems.append(RowProblem(row.row, shown(row.label or ""), "UNKNOWN_CLASS", reason))
         return None
     class_id = None if name is None else state.numbers[name]
+    settled = state.settled.get(image_id)
+    given = None if row.given is None else state.numbers.get(row.given)
+    if settled is not None and given is not None and class_id == given:  # it came back as it went out
+        result.n_unchanged += 1
+        return None
     place = (image_id, row.annotator if row.suggested is None else "")
     if place in state.seen:
         if state.seen[place].label != row.label:
@@ -327,12 +446,12 @@ def _event_of(
         replace = False
     action = "skip" if class_id is None else "label"
     if row.suggested is not None:
-        source, before = "review", state.settled.get(image_id)
-        is_there = before is not None and class_id in (None, before)  # a skip takes no label away
-        if is_there or (before is None and not row.is_answer and row.label == row.suggested):
+        source = "review"
+        is_there = settled is not None and class_id in (None, settled)  # a skip takes no label away
+        if is_there or (settled is None and not row.is_answer and row.label == row.suggested):
             result.n_unchanged += 1
             return None
-        if before is not None and not replace:
+        if settled is not None and settled != given and not replace:
             _already_labeled(row, "Somebody", now, result)
             return None
     elif now is not None and now.action is not None and not replace and not now.says(action, class_id):

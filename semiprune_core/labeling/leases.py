@@ -1,5 +1,7 @@
 """Leases: who has which image before them, so that two people do not get the same one.
 
+What one tab of a person has before it, another tab of the same person is not given, unless it takes that over.
+
 A lease ends by itself. An image goes to as many annotators as it needs (one, or two in the overlap): those who have
 decided it and those who hold a lease on it count. The whole hand-out is one write transaction.
 
@@ -49,11 +51,12 @@ class Leases:
         self.store = store
 
     def lease(
-        self, annotator: str, n: int = 20, *, ttl_s: float = DEFAULT_TTL_S, drawing_id: int | None = None
+        self, annotator: str, n: int = 20, *, ttl_s: float = DEFAULT_TTL_S, drawing_id: int | None = None, tab: str = ""
     ) -> np.ndarray:
         """The next ``n`` images (at most) for this annotator, (n,) uint64 in the drawing's order.
 
-        Without a drawing's number they come from all open drawings, uniform ones first.
+        Without a drawing's number they come from all open drawings, uniform ones first. A ``tab`` gets none that
+        another tab of the same annotator has.
 
         Images the annotator holds already and has not decided come among them and are renewed, so a reload goes on
         where it was. Empty when there is nothing left for this annotator now.
@@ -70,24 +73,27 @@ class Leases:
             connection.execute(
                 leases.delete().where(leases.c.project == self.store.project, leases.c.expires_ms <= now)
             )
+            n_elsewhere = self._n_elsewhere(connection, annotator, tab)
             share = self._fair_share(connection, drawing_id, annotator)
-            most = n if share is None else min(n, share.most)
-            images = self._next(connection, drawing_id, annotator, most)
+            most = n if share is None else min(n, max(0, share.most - n_elsewhere))
+            images = self._next(connection, drawing_id, annotator, most, tab)
             if share and len(images) < most and self._cut_silent(connection, drawing_id, annotator, share.most, now):
                 share = self._fair_share(connection, drawing_id, annotator)
-                images = self._next(connection, drawing_id, annotator, most)
-            images = images[: share.room] if share else images
-            self._hold(connection, annotator, images, now, ttl_s)
+                images = self._next(connection, drawing_id, annotator, most, tab)
+            images = images[: max(0, share.room - n_elsewhere)] if share else images
+            self._hold(connection, annotator, images, now, ttl_s, tab)
             if share:
                 self._cut(connection, drawing_id, annotator, min(share))
-            if not images:
+            if not images and not n_elsewhere:
                 self._hold(connection, annotator, [WAITING], now, WAITING_S)
             return images
 
         return unsigned_array(self.store.database.write(work))
 
-    def renew(self, annotator: str, image_ids: Iterable[int], *, ttl_s: float = DEFAULT_TTL_S) -> np.ndarray:
-        """Hold these images longer; returns those that are still the annotator's.
+    def renew(
+        self, annotator: str, image_ids: Iterable[int], *, ttl_s: float = DEFAULT_TTL_S, tab: str = ""
+    ) -> np.ndarray:
+        """Hold these images longer; returns those that are still the annotator's, in this ``tab``.
 
         An expired lease is not revived, and what goes beyond a fair share, the last ones first, is given back.
         """
@@ -106,21 +112,23 @@ class Leases:
                     leases.c.annotator == annotator,
                     leases.c.expires_ms > now,
                     leases.c.image_id.in_(part),
+                    _is_of(tab),
                 )
                 held.update(connection.execute(query).scalars())
             mine = [image for image in wanted if image in held]
             share = self._fair_share(connection, None, annotator)
-            renewed = mine if share is None else mine[: min(share)]
-            self._hold(connection, annotator, renewed, now, ttl_s)
+            n_elsewhere = self._n_elsewhere(connection, annotator, tab)
+            renewed = mine if share is None else mine[: max(0, min(share) - n_elsewhere)]
+            self._hold(connection, annotator, renewed, now, ttl_s, tab)
             for part in in_chunks(mine[len(renewed) :]):
                 connection.execute(self._of(annotator).where(leases.c.image_id.in_(part)))
             return renewed
 
         return unsigned_array(self.store.database.write(work))
 
-    def release(self, annotator: str, image_ids: Iterable[int] | None = None) -> None:
-        """Give images back (all of the annotator's where None), so that others get them at once."""
-        leases, mine = schema.leases, self._of(annotator)
+    def release(self, annotator: str, image_ids: Iterable[int] | None = None, *, tab: str = "") -> None:
+        """Give images back (all of the annotator's where None, or of the ``tab``), so that others get them at once."""
+        leases, mine = schema.leases, self._of(annotator).where(_is_of(tab))
         wanted = None if image_ids is None else [signed(int(image_id)) for image_id in image_ids]
 
         def work(connection: Connection) -> None:
@@ -132,6 +140,37 @@ class Leases:
                 connection.execute(mine.where(leases.c.image_id.in_(part)))
 
         self.store.database.write(work)
+
+    def take_over(self, annotator: str, *, tab: str) -> None:
+        """What other tabs of this annotator have before them goes to ``tab``."""
+        leases = schema.leases
+        mine = leases.update().where(leases.c.project == self.store.project, leases.c.annotator == annotator)
+
+        def work(connection: Connection) -> None:
+            schema.lock_project(connection, self.store.project)
+            connection.execute(mine.values(tab=tab))
+
+        self.store.database.write(work)
+
+    def n_elsewhere(self, annotator: str, tab: str) -> int:
+        """How many images other tabs of this annotator have before them."""
+        with self.store.database.read() as connection:
+            return self._n_elsewhere(connection, annotator, tab)
+
+    def _n_elsewhere(self, connection: Connection, annotator: str, tab: str) -> int:
+        leases, current = schema.leases, schema.current
+        is_done = sa.exists().where(
+            self._decided(), current.c.image_id == leases.c.image_id, current.c.holder == annotator
+        )
+        query = sa.select(sa.func.count()).where(
+            leases.c.project == self.store.project,
+            leases.c.annotator == annotator,
+            leases.c.image_id != WAITING,
+            leases.c.expires_ms > self.store.now_ms,
+            ~_is_of(tab),
+            ~is_done,
+        )
+        return int(connection.execute(query).scalar_one())
 
     def _of(self, annotator: str) -> sa.Delete:
         leases = schema.leases
@@ -185,7 +224,7 @@ class Leases:
         )
         return int(connection.execute(query).scalar() or 0)
 
-    def _next(self, connection: Connection, drawing_id: int | None, annotator: str, n: int) -> list[int]:
+    def _next(self, connection: Connection, drawing_id: int | None, annotator: str, n: int, tab: str = "") -> list[int]:
         """The first ``n`` images that this annotator may have, of one drawing or of all open ones, each once."""
         numbers = self.store.drawings.open_in(connection) if drawing_id is None else [drawing_id]
         if not numbers:
@@ -193,12 +232,14 @@ class Leases:
         images: dict[int, None] = {}
         for number in numbers:
             if len(images) < n:
-                open_images = connection.execute(self._open_images(number, annotator, n))
+                open_images = connection.execute(self._open_images(number, annotator, n, tab))
                 images.update(dict.fromkeys(image for (image,) in open_images))
         return list(images)[:n]
 
-    def _hold(self, connection: Connection, annotator: str, images: Iterable[int], now: int, ttl_s: float) -> None:
-        lease = {"project": self.store.project, "annotator": annotator, "leased_ms": now}
+    def _hold(
+        self, connection: Connection, annotator: str, images: Iterable[int], now: int, ttl_s: float, tab: str = ""
+    ) -> None:
+        lease = {"project": self.store.project, "annotator": annotator, "leased_ms": now, "tab": tab}
         lease["expires_ms"] = now + int(ttl_s * 1000)
         schema.upsert(connection, schema.leases, [{**lease, "image_id": image} for image in images])
 
@@ -233,7 +274,7 @@ class Leases:
         silent = connection.execute(query).fetchall()
         return sum(self._cut(connection, drawing_id, name, share if known else 0) for name, known in silent) > 0
 
-    def _open_images(self, drawing_id: int, annotator: str, n: int) -> sa.Select[Any]:
+    def _open_images(self, drawing_id: int, annotator: str, n: int, tab: str) -> sa.Select[Any]:
         drawn, current, leases = schema.drawn, schema.current, schema.leases
         project = self.store.project
 
@@ -265,10 +306,22 @@ class Leases:
             )
             .scalar_subquery()
         )
+        before_me = sa.exists().where(
+            leases.c.project == project,
+            leases.c.image_id == drawn.c.image_id,
+            leases.c.annotator == annotator,
+            leases.c.expires_ms > self.store.now_ms,
+            ~_is_of(tab),
+        )
         return (
             sa.select(drawn.c.image_id)
-            .where(drawn.c.project == project, drawn.c.drawing_id == drawing_id, ~by_me)
+            .where(drawn.c.project == project, drawn.c.drawing_id == drawing_id, ~by_me, ~before_me)
             .where(by_others + leased < drawn.c.needs)
             .order_by(drawn.c.position)
             .limit(n)
         )
+
+
+def _is_of(tab: str) -> sa.ColumnElement[bool]:
+    """Leases of this tab, and those of which nobody knows the tab; without a name all are."""
+    return schema.leases.c.tab.in_(("", tab)) if tab else sa.true()

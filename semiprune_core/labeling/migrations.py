@@ -95,6 +95,12 @@ def space_aside(connection: Connection) -> None:
         reserve.create(connection, checkfirst=True)
 
 
+@migration(6)
+def tabs(connection: Connection) -> None:
+    """Of leases from before nobody knows which tab has them."""
+    _add_column(connection, leases.c.tab)
+
+
 def _add_column(connection: Connection, column: sa.Column[Any]) -> None:
     """Add a column that tables made by :func:`first_tables` today have already."""
     if column.name not in {there["name"] for there in sa.inspect(connection).get_columns(column.table.name)}:

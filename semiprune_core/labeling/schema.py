@@ -189,6 +189,7 @@ leases = sa.Table(
     sa.Column("annotator", sa.String(128), primary_key=True),
     sa.Column("expires_ms", sa.BigInteger, nullable=False),
     sa.Column("leased_ms", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("tab", sa.String(64), nullable=False, server_default=""),  # of the browser; "" where it said nothing
     **CLUSTERED,
 )
 

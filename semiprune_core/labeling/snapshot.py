@@ -85,19 +85,14 @@ class LabelsSnapshot:
         Images with the same content have one label: that of the first among them if it has one, else that of the
         first copy that has one. So a picture is never labeled on one side and unlabeled on the other.
         """
-        labels = np.full(len(ids), UNLABELED, dtype=np.int64)
-        uniform = np.zeros(len(ids), dtype=bool)
+        labels: IntArray = np.full(len(ids), UNLABELED, dtype=np.int64)
+        uniform: BoolArray = np.zeros(len(ids), dtype=bool)
         if len(self.ids):
             place = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
             in_snapshot = self.ids[place] == ids
             labels[in_snapshot] = self.labels[place[in_snapshot]]
             uniform[in_snapshot] = self.uniform_mask[place[in_snapshot]]
-        labeled = np.flatnonzero(labels != UNLABELED)[::-1]  # backwards, so that the first one is written last
-        chosen = np.full(len(ids), -1, dtype=np.int64)
-        chosen[duplicate_of[labeled]] = labeled
-        chosen = chosen[duplicate_of]
-        has = chosen >= 0
-        labels[has], uniform[has] = labels[chosen[has]], uniform[chosen[has]]
+        labels, uniform = shared_with_copies(labels, uniform, duplicate_of)
         final = self.final_mask(ids, duplicate_of)
         labels[final], uniform[final] = UNLABELED, False
         return labels, uniform
@@ -105,6 +100,23 @@ class LabelsSnapshot:
     def final_mask(self, ids: np.ndarray, duplicate_of: IntArray) -> BoolArray:
         """(N,) which images of a pool are kept for the final test, copies included."""
         return np.isin(duplicate_of, duplicate_of[np.isin(ids, self.final_ids)])
+
+
+def shared_with_copies(labels: IntArray, uniform: BoolArray, duplicate_of: IntArray) -> tuple[IntArray, BoolArray]:
+    """Labels and uniform mask (N,) with those of the first labeled one of equal images at all of them.
+
+    >>> labels, uniform = shared_with_copies(np.array([-1, 2, 1]), np.array([False, True, False]), np.array([0, 0, 2]))
+    >>> labels.tolist(), uniform.tolist()
+    ([2, 2, 1], [True, True, False])
+    """
+    labels, uniform = labels.copy(), uniform.copy()
+    labeled = np.flatnonzero(labels != UNLABELED)[::-1]  # backwards, so that the first one is written last
+    chosen = np.full(len(labels), -1, dtype=np.int64)
+    chosen[duplicate_of[labeled]] = labeled
+    chosen = chosen[duplicate_of]
+    has = chosen >= 0
+    labels[has], uniform[has] = labels[chosen[has]], uniform[chosen[has]]
+    return labels, uniform
 
 
 def settle(rows: np.ndarray, into: Mapping[int, int]) -> Labels:

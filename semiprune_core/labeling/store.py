@@ -24,7 +24,8 @@ from semiprune_core.labeling import migrations, schema
 from semiprune_core.labeling.appending import Append, derive_again, held_of_row, select_current
 from semiprune_core.labeling.backups import Restored, after_saving, make_backup, restore_store
 from semiprune_core.labeling.checking import Damage, check, copies_of, copy_is_whole, damage_of, n_noted, require_sound
-from semiprune_core.labeling.classes import NO_CLASSES, ClassBook, ClassSheet, LabelClass, resolve_merges
+from semiprune_core.labeling.class_names import NO_CLASSES, ClassBook
+from semiprune_core.labeling.classes import ClassSheet, LabelClass, resolve_merges
 from semiprune_core.labeling.database import URL_VARIABLE, Database, shared_postgresql, shared_sqlite
 from semiprune_core.labeling.drawing import Drawing, Drawings
 from semiprune_core.labeling.events import (

@@ -17,7 +17,7 @@ from semiprune_core.learning.distributed import World
 from semiprune_core.learning.images import Images
 from semiprune_core.learning.nets import Net
 from semiprune_core.progress import Progress, Stopped
-from semiprune_core.records import FloatArray, IntArray
+from semiprune_core.records import ClassProbs, FloatArray, IntArray
 
 BATCH = 512
 SETTLE_BATCH, SETTLE_IMAGES = 250, 2000
@@ -48,10 +48,12 @@ def predict(
     world: World | None = None,
     keep_probs: bool = False,
     features_out: np.ndarray | None = None,
+    probs_out: ClassProbs | None = None,
 ) -> Predictions:
     """Predictions for the images at ``idx`` (all by default), in that order, complete on every process.
 
-    ``features_out`` (n, D) is filled with the penultimate layer; it may be memory-mapped.
+    ``features_out`` (n, D) is filled with the penultimate layer; it may be memory-mapped. ``probs_out`` is filled with
+    what is kept of the probabilities.
     """
     world = world or World()
     idx = np.arange(len(images)) if idx is None else np.asarray(idx)
@@ -75,6 +77,8 @@ def predict(
         labels[place], confidence[place], margin[place] = _array(label), _array(top), _array(two[:, 0] - two[:, 1])
         if probs is not None:
             probs[place] = _array(answer)
+        if probs_out is not None:
+            probs_out.put(place, _array(answer))
         if features_out is not None:
             features_out[place] = _array(world.gather(features.float())[: len(wanted)])
     net.train(was_training)

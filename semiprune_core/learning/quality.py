@@ -77,6 +77,16 @@ def wilson(right: int, n: int, z: float = Z95) -> Share:
     return Share(int(right), int(n), p, low, high)
 
 
+def on_held_out(n: int, *, refitted: bool) -> str:
+    """What the accuracy stands on, in words; ``refitted`` where another model than the measured one answers."""
+    if refitted:
+        return (
+            f"{n} human labels held out from a first model; the pseudo-labels come from a second one trained on all "
+            "labels, which tends to be a little better."
+        )
+    return f"{n} human labels that the model never trained on."
+
+
 def labels_needed(accuracy: float, half_width: float, z: float = Z95) -> int:
     """How many held-out labels give an interval of about +/- ``half_width`` around ``accuracy``."""
     check_range("half_width", half_width, low=0, high=0.5, low_open=True)

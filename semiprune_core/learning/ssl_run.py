@@ -32,7 +32,7 @@ from semiprune_core.learning.ssl.base import Algorithm, Targets
 from semiprune_core.learning.ssl.supervised import Supervised
 from semiprune_core.learning.trainer import Trainer, fingerprint
 from semiprune_core.progress import InnerProgress, Progress, Stopped
-from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray, PseudoLabels
+from semiprune_core.records import UNLABELED, BoolArray, ClassProbs, FloatArray, IntArray, PseudoLabels
 from semiprune_core.streams import Purpose
 
 FEATURES = "features.npy"
@@ -50,18 +50,21 @@ CHECKED = 2000
 class SSLResult:
     """``labels`` (N,): a person's where there is one, else the model's; ``predicted`` (N,) the model's for all.
 
-    ``confidence`` (N,) of the model and its ``margin`` (N,) over the second class, ``features`` (N, D) float16 of the
-    EMA net's penultimate layer, ``held_out_mask`` (N,) human labels kept out of training, ``held_out_answers`` (N,)
-    what nets that never saw them say of these (-1 elsewhere), ``history`` one entry per epoch.
+    ``confidence`` (N,) of the model and its ``margin`` (N,) over the second class, ``probs`` of all classes,
+    ``features`` (N, D) float16 of the EMA net's penultimate layer, ``held_out_mask`` (N,) human labels kept out of
+    training, ``held_out_answers`` (N,) what nets that never saw them say of these (-1 elsewhere), ``history`` one
+    entry per epoch.
     """
 
     labels: IntArray
     predicted: IntArray
     confidence: FloatArray
     margin: FloatArray
+    probs: ClassProbs
     human_mask: BoolArray
     held_out_mask: BoolArray
     held_out_answers: IntArray
+    held_out_confidence: FloatArray
     features: np.ndarray
     quality: quality.Quality | None
     history: list[dict[str, Any]]
@@ -437,8 +440,15 @@ def _conclude(
     last = rounds[-1]
     features, publish = _room_for_features((len(images), last.net.n_features), folder if world.is_first else None)
     nets = rounds if settings.cross_fit > 1 else [last]
+    kept = ClassProbs.room(len(images), n_classes)
     answers = predict(
-        last.net, images, precision=last.precision, world=world, keep_probs=len(nets) > 1, features_out=features
+        last.net,
+        images,
+        precision=last.precision,
+        world=world,
+        keep_probs=len(nets) > 1,
+        features_out=features,
+        probs_out=kept if len(nets) == 1 else None,
     )
     if len(nets) > 1:
         assert answers.probs is not None
@@ -448,6 +458,7 @@ def _conclude(
             assert more.probs is not None
             total += more.probs
         mean = (total / len(nets)).astype(np.float32)
+        kept.put(slice(None), mean)
         two = np.partition(mean, -2, axis=1)[:, -2:]
         answers = Predictions(mean.argmax(1), mean.max(1), two[:, 1] - two[:, 0])
     features = publish()
@@ -466,14 +477,18 @@ def _conclude(
     held_mask[held] = True
     held_answers = np.full(len(labels), UNLABELED)
     held_answers[held] = on_held
+    held_confidence = np.zeros(len(labels), dtype=np.float32)
+    held_confidence[held] = np.concatenate([trained.on_held.confidence for trained in measured])
     return SSLResult(
         labels=np.where(human_mask, labels, answers.labels).astype(np.int64),
         predicted=answers.labels,
         confidence=answers.confidence,
         margin=answers.margin,
+        probs=kept,
         human_mask=human_mask,
         held_out_mask=held_mask,
         held_out_answers=held_answers,
+        held_out_confidence=held_confidence,
         features=features,
         quality=measured_quality,
         history=[{**entry, "round": number + 1} for number, trained in enumerate(rounds) for entry in trained.history],
@@ -508,9 +523,4 @@ def _in_words(settings: SSLSettings, n_held: int, *, refitted: bool) -> str:
             f"{n_held} human labels, each held out from one of {settings.cross_fit} models; "
             "the pseudo-labels are the mean of these models and tend to be a little better."
         )
-    if refitted:
-        return (
-            f"{n_held} human labels held out from a first model; the pseudo-labels come from a second one trained on "
-            "all labels, which tends to be a little better."
-        )
-    return f"{n_held} human labels that the model never trained on."
+    return quality.on_held_out(n_held, refitted=refitted)

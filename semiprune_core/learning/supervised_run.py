@@ -78,12 +78,14 @@ class MemoryRecorder:
 
 @dataclass(frozen=True, eq=False)
 class SupervisedResult:
-    """The trained ``net``, one ``history`` entry per epoch, and the ``accuracy`` on the evaluation images, if any."""
+    """The trained ``net``, one ``history`` entry per epoch, and of M evaluation images, if any, the ``accuracy`` and
+    the classes (M,) it answered."""
 
     net: Net
     history: list[dict[str, Any]]
     accuracy: quality.Share | None
     notes: tuple[str, ...]
+    answers: IntArray | None = None
 
 
 def train_supervised(
@@ -203,7 +205,6 @@ class SupervisedRun:
         if notes and self.world.is_first:
             self.progress.report(self.step, self.n_steps, note=" ".join(notes))
         started, first = time.monotonic(), self.step
-        accuracy = None
         while self.step < self.n_steps:
             if self.world.first_says(self.progress.should_stop(), self.images.device):
                 self._save()
@@ -222,9 +223,9 @@ class SupervisedRun:
                 self.progress.report(self.step, self.n_steps, **facts)
             if not within or self.step % self.settings.checkpoint_every == 0:
                 self._save()
-        if self.test is not None:
-            accuracy = self._tested()
-        return SupervisedResult(self.trainer.net, self.history, accuracy, tuple(notes))
+        answers = self._answers() if self.test is not None else None
+        accuracy = self._share_right(answers) if answers is not None else None
+        return SupervisedResult(self.trainer.net, self.history, accuracy, tuple(notes), answers)
 
     def _lr(self, step: int) -> float:
         s = self.settings
@@ -268,7 +269,7 @@ class SupervisedRun:
         entry["train_loss"] = round(float(rows["loss"].mean(dtype=np.float64)), 6)
         entry["train_accuracy"] = round(float(rows["correct"].mean(dtype=np.float64)), 6)
         if self.test is not None and self.test[2] and epoch % self.test[2] == 0:
-            entry["test_accuracy"] = round(self._tested().value, 6)
+            entry["test_accuracy"] = round(self._share_right(self._answers()).value, 6)
         self.history.append(entry)
         if self.record is not None and self.world.is_first:
             self._record(rows, epoch)
@@ -285,11 +286,16 @@ class SupervisedRun:
             entropy=rows["entropy"].copy() if epoch == self.settings.epochs else None,
         )
 
-    def _tested(self) -> quality.Share:
+    def _answers(self) -> IntArray:
+        """(M,) the classes that the net as it is gives the evaluation images."""
         assert self.test is not None
-        images, labels, _ = self.test
-        answers = predict(self.trainer.net, images, precision=self.trainer.precision, world=self.world)
-        return quality.wilson(int((answers.labels == labels).sum()), len(labels))
+        images, precision = self.test[0], self.trainer.precision
+        return predict(self.trainer.net, images, precision=precision, world=self.world).labels
+
+    def _share_right(self, answers: IntArray) -> quality.Share:
+        assert self.test is not None
+        labels = self.test[1]
+        return quality.wilson(int((answers == labels).sum()), len(labels))
 
     def _save(self) -> None:
         if self.checkpoints is not None:

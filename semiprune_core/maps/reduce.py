@@ -12,14 +12,24 @@ import numpy as np
 
 from semiprune_core import streams
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.learning.frozen.neighbours import cosine_blocks, largest
+from semiprune_core.learning.frozen.prepare import orthonormal
+from semiprune_core.learning.threads import one_thread
 from semiprune_core.progress import Progress, Stopped
-from semiprune_core.records import FloatArray
+from semiprune_core.records import FloatArray, IntArray
 from semiprune_core.registry import Registry
 from semiprune_core.streams import Purpose
 
 BLOCK = 8192
+WIDE = 512
+"""Features with more dimensions than this have their main axes searched for, not all of them computed."""
+SPARE, ROUNDS = 32, 6
+"""Directions beyond those asked for, and multiplications, in that search."""
 SPREAD_DIMENSIONS = 64
 """Wider features are first reduced to this many principal components; neighbours hardly change, hours do."""
+EXACT = range(4096, 20_001)
+"""Pools of so many images get their exact neighbours from us, in seconds. In smaller ones UMAP finds them itself; in
+larger ones its approximate search is quicker, though half a minute goes into compiling it."""
 FEWEST = 10
 """Below this many images a map means nothing and neighbours run out."""
 
@@ -34,14 +44,7 @@ def principal_components(values: np.ndarray, k: int, progress: Progress | None =
     """
     n, d = values.shape
     k = min(k, n, d)
-    total, second = np.zeros(d), np.zeros((d, d))
-    for start in range(0, n, BLOCK):
-        _go_on(progress, start, 2 * n)
-        part = np.asarray(values[start : start + BLOCK], dtype=np.float64)
-        total += part.sum(0)
-        second += part.T @ part
-    mean = total / n
-    _, axes = np.linalg.eigh(second / n - np.outer(mean, mean))
+    mean, axes = _exact_axes(values, progress) if d <= WIDE else _main_axes(values, k, progress)
     axes = axes[:, ::-1][:, :k]
     axes = axes * np.sign(axes[np.abs(axes).argmax(0), np.arange(k)])
     projected = np.empty((n, k), dtype=np.float32)
@@ -49,6 +52,45 @@ def principal_components(values: np.ndarray, k: int, progress: Progress | None =
         _go_on(progress, n + start, 2 * n)
         projected[start : start + BLOCK] = (np.asarray(values[start : start + BLOCK], dtype=np.float64) - mean) @ axes
     return projected
+
+
+def _exact_axes(values: np.ndarray, progress: Progress | None) -> tuple[FloatArray, FloatArray]:
+    """(D,) the mean and (D, D) all principal axes, longest last."""
+    n, d = values.shape
+    total, second = np.zeros(d), np.zeros((d, d))
+    for start in range(0, n, BLOCK):
+        _go_on(progress, start, 2 * n)
+        part = np.asarray(values[start : start + BLOCK], dtype=np.float64)
+        total += part.sum(0)
+        second += part.T @ part
+    mean = total / n
+    return mean, np.linalg.eigh(second / n - np.outer(mean, mean))[1]
+
+
+@one_thread()
+def _main_axes(values: np.ndarray, k: int, progress: Progress | None) -> tuple[FloatArray, FloatArray]:
+    """(D,) the mean and (D, about k) the longest principal axes, longest last, by repeated multiplication of a few more
+    directions (Halko et al. 2011): all of thousands take their square in memory and half a minute."""
+    n, d = values.shape
+    blocks = [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
+    mean = sum((np.asarray(values[block], dtype=np.float64).sum(0) for block in blocks), np.zeros(d)) / n
+    middle = mean.astype(np.float32)
+    axes = np.random.default_rng(0).standard_normal((d, min(k + SPARE, n, d))).astype(np.float32)
+    shadows = np.zeros((axes.shape[1], axes.shape[1]))
+    for number in range(ROUNDS + 1):
+        axes = orthonormal(axes)  # fewer, where the features do not differ in as many directions
+        product = np.zeros_like(axes)
+        shadows = np.zeros((axes.shape[1], axes.shape[1]))
+        for block in blocks:
+            _go_on(progress, number * n // (ROUNDS + 1), 2 * n)
+            part = np.asarray(values[block], dtype=np.float32) - middle
+            along = part @ axes
+            product += part.T @ along
+            shadows += (along.T @ along).astype(np.float64)
+        if number < ROUNDS:
+            axes = product
+    found = axes.astype(np.float64) @ np.linalg.eigh(shadows)[1]
+    return mean, np.hstack([np.zeros((d, max(0, k - found.shape[1]))), found])
 
 
 @REDUCERS.register("pca", title="PCA", pace="at once")
@@ -67,17 +109,36 @@ def umap(
         warnings.simplefilter("ignore", ImportWarning)  # it misses Tensorflow, for a variant nobody asks for
         from umap import UMAP
 
-    values = _narrow(values, 2 * SPREAD_DIMENSIONS, progress)
+    values = np.asarray(_narrow(values, 2 * SPREAD_DIMENSIONS, progress), dtype=np.float32)
+    n_neighbors = min(n_neighbors, len(values) - 1)
     bar = _Bar(r"(\d+)/(\d+)", progress)
-    model = UMAP(
-        n_neighbors=min(n_neighbors, len(values) - 1),
-        min_dist=min_dist,
-        init="pca",
-        random_state=seed,
-        n_jobs=1,
-        tqdm_kwds={"disable": False, "file": bar, "bar_format": "{n_fmt}/{total_fmt}\n", "mininterval": 0.2},
-    )
-    return model.fit_transform(np.asarray(values, dtype=np.float32)).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "precomputed_knn", UserWarning)  # no search index: nothing is placed later
+        model = UMAP(
+            n_neighbors=n_neighbors,
+            min_dist=min_dist,
+            init="pca",
+            random_state=seed,
+            n_jobs=1,
+            precomputed_knn=_neighbours(values, n_neighbors, progress) if len(values) in EXACT else (None, None, None),
+            tqdm_kwds={"disable": False, "file": bar, "bar_format": "{n_fmt}/{total_fmt}\n", "mininterval": 0.2},
+        )
+        return model.fit_transform(values).astype(np.float32)
+
+
+def _neighbours(values: FloatArray, k: int, progress: Progress | None) -> tuple[IntArray, FloatArray, None]:
+    """Positions and distances (N, k) of the nearest rows as UMAP wants them: each row comes first among its own."""
+    values = values - values.mean(0)
+    squares = np.einsum("nd,nd->n", values, values)
+    places, distances = np.empty((len(values), k), np.int64), np.empty((len(values), k), np.float32)
+    for first, products in cosine_blocks(values, progress=progress):
+        rows = np.arange(first, first + len(products))
+        nearness = 2 * products - squares  # less the square of the row itself, which is the same for all its neighbours
+        nearness[rows - first, rows] = np.inf
+        places[rows], _ = largest(nearness, k)
+        gaps = values[rows][:, None] - values[places[rows]]
+        distances[rows] = np.sqrt(np.einsum("nkd,nkd->nk", gaps, gaps))
+    return places, distances, None
 
 
 @REDUCERS.register("tsne", title="t-SNE", pace="many minutes for 50,000 images")

@@ -107,13 +107,16 @@ def select_coreset(
     min_per_class: int = 0,
     class_share: float = 0.0,
     drop_duplicates: bool = False,
+    one_of_each: bool = False,
+    basis: Basis | None = None,
     rule: int = streams.RULE,
     **knobs: Any,
 ) -> Coreset:
     """Choose a coreset of exactly ``coreset_size(N, pruning_ratio)`` images.
 
     ``selector_or_method`` is a name from METHODS or SELECTORS. Knobs not given are the method's, then those of
-    :func:`default_knobs` for a run of unknown length and labels of unknown quality, then the selector's own. The
+    :func:`default_knobs` for such scores (``basis``; the AUM of the evidence where that is not given, of a run of
+    unknown length), then the selector's own. The
     options are explained in :class:`SelectionOptions`. The coreset's settings name everything that was used: calling
     this again with its knobs, options, ratio and seed gives the same coreset, under the same ``rule`` for random
     numbers (:mod:`semiprune_core.streams`).
@@ -130,9 +133,10 @@ def select_coreset(
         min_per_class=min_per_class,
         class_share=class_share,
         drop_duplicates=drop_duplicates,
+        one_of_each=one_of_each,
     )
     method = _method(selector_or_method)
-    start = default_knobs(selector_or_method, pruning_ratio, Basis(evidence.n_images)).selector
+    start = default_knobs(selector_or_method, pruning_ratio, basis or _basis_of(evidence)).selector
     known = {**start, **method.knobs, **knobs}
     own: dict[str, Any] = {}
     if method.scorer is not None and method.score is not None:
@@ -149,6 +153,13 @@ def select_coreset(
         "options": options.to_json(),
     }
     return Coreset(chosen.indices, selector_or_method, settings, seed, pruning_ratio, evidence.n_images)
+
+
+def _basis_of(evidence: Evidence) -> Basis:
+    """What is known of a scoring run from its scores alone."""
+    if "aum" in evidence.scores and evidence.n_images:
+        return Basis.learned(evidence.scores["aum"], None)
+    return Basis(evidence.n_images)
 
 
 def _method(name: str) -> Method:

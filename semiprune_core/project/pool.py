@@ -9,7 +9,8 @@ A segment is
     thumbs.bin, thumbs.npy        thumbnails end to end, and their N + 1 offsets
     originals.bin, originals.npy  the same for originals, where the import keeps them ("packed")
 
-Ids are 64-bit numbers, shown as 16 hex digits: the first bytes of SHA-256 over content hash and relative path.
+Ids are 64-bit numbers, shown as 16 hex digits: the first bytes of SHA-256 over content hash and relative path. What
+leaves the building carries them with a letter in front, because spreadsheets take some of them for numbers.
 The content hash is taken over the decoded pixels, so the same picture has the same id from a folder, a ZIP or an array.
 """
 
@@ -54,6 +55,8 @@ SCHEMA = pa.schema(
         ("converted", TEXT),  # what decoding had to change, in words; null for nothing
     ]
 )
+ID_LETTER = "i"
+"""In front of an exported id: without it some are all digits, or like 5e25."""
 PROBLEM_SCHEMA = pa.schema([("path", pa.string()), ("code", TEXT), ("message", pa.string())])
 MIME = {b"\xff\xd8": "image/jpeg", b"\x89P": "image/png", b"RI": "image/webp", b"GI": "image/gif", b"BM": "image/bmp"}
 
@@ -82,11 +85,21 @@ def show_id(number: int) -> str:
     return f"{int(number):016x}"
 
 
+def export_id(number: int) -> str:
+    """The id as files hold it that leave the building.
+
+    >>> export_id(0x5E25)
+    'i0000000000005e25'
+    """
+    return f"{ID_LETTER}{show_id(number)}"
+
+
 def read_id(text: str) -> int:
-    """The number of an id as shown; anything else is refused."""
-    if len(text) != 16 or any(char not in "0123456789abcdef" for char in text):
+    """The number of an id as shown or as exported; anything else is refused."""
+    digits = text.removeprefix(ID_LETTER)
+    if len(digits) != 16 or any(char not in "0123456789abcdef" for char in digits):
         raise InvalidDataError(f"An image id is 16 hex digits, got {text[:40]!r}.", code="BAD_IMAGE_ID")
-    return int(text, 16)
+    return int(digits, 16)
 
 
 @contextlib.contextmanager
@@ -332,13 +345,20 @@ class Pool:
             )
         return data
 
-    def original_file(self, position: int) -> Path | None:
-        """Where the original lies, or None where originals are packed; refused when it is gone or leads elsewhere."""
+    def file_name(self, position: int) -> Path | None:
+        """Where the original lay at the import, whether it is there or not; None where originals are packed."""
         segment, _ = self._locate(position)
         if segment.originals is not None:
             return None
-        root = Path(segment.artifact.facts["root"])
-        path = root / (self._fact(position, "file") or self._fact(position, "path"))
+        name = self._fact(position, "file") or self._fact(position, "path")
+        return Path(segment.artifact.facts["root"]) / name
+
+    def original_file(self, position: int) -> Path | None:
+        """Where the original lies, or None where originals are packed; refused when it is gone or leads elsewhere."""
+        path = self.file_name(position)
+        if path is None:
+            return None
+        root = Path(self._locate(position)[0].artifact.facts["root"])
         if not path.is_file():
             raise WorkspaceError(
                 f"{path} has been removed since the import. Put it back, or import the images again.",

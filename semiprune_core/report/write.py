@@ -12,6 +12,7 @@ import numpy as np
 from semiprune_core import files, jobs, streams
 from semiprune_core.coresets import nesting
 from semiprune_core.coresets.score_view import bin_values
+from semiprune_core.coresets.select_view import saved_error
 from semiprune_core.evaluation import EvaluationRun
 from semiprune_core.evaluation.plot import svg_plot
 from semiprune_core.evaluation.runs import TESTED_ON, WARNINGS, Evaluation
@@ -98,7 +99,7 @@ def build_report(project: Project, progress: Progress | None = None) -> str:
         _quality(pseudo, judged),
         _map(project, pool, pseudo),
         _scores(contents),
-        _coresets(contents, current),
+        _coresets(project, contents, current),
         _evaluation(project, pool),
         _cost(project, contents),
         _settings(project, [content.run for content in _pictured(contents)]),
@@ -281,7 +282,7 @@ def _scores(contents: list[Content]) -> str:
     return draw.section(title, draw.paragraph(words), f'<div class="charts">{"".join(charts)}</div>')
 
 
-def _coresets(contents: list[Content], runs: list[CoresetRun]) -> str:
+def _coresets(project: Project, contents: list[Content], runs: list[CoresetRun]) -> str:
     title = "Coresets"
     if not contents:
         return draw.section(title, draw.paragraph("None yet."))
@@ -292,12 +293,17 @@ def _coresets(contents: list[Content], runs: list[CoresetRun]) -> str:
             f"{content.coreset.pruning_ratio:.0%}",
             f"{len(content.kept_idx):,}",
             f"{content.n_human:,}",
+            saved_error(project, content.run).interval,
             ", ".join(content.vanished()[:3]) or "none",
         )
         for content in contents
     ]
     parts = [
-        draw.table(["coreset", "method", "pruned#", "kept#", "human labels#", "lost classes"], rows),
+        draw.table(["coreset", "method", "pruned#", "kept#", "human labels#", "wrong labels", "lost classes"], rows),
+        draw.paragraph(
+            "Wrong labels: among the kept pseudo-labels, estimated from held-out labels, with its 95% interval.",
+            faint=True,
+        ),
         *(draw.paragraph(words) for words in _nestings(runs)),
     ]
     for content in _pictured(contents):

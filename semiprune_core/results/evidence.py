@@ -26,8 +26,8 @@ from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import Evidence, IntArray, PseudoLabels
 from semiprune_core.results.inputs import check_same_pool
-from semiprune_core.results.pseudo import PseudoRun
-from semiprune_core.results.scores import write_scores
+from semiprune_core.results.pseudo import FROZEN, PseudoRun
+from semiprune_core.results.scores import learned_basis, write_scores
 from semiprune_core.scores import ScoreSettings, ScoreTable
 from semiprune_core.selection import Basis
 
@@ -63,7 +63,9 @@ class EvidenceRun:
     def basis(self, own: Basis) -> Basis:
         """What the starting values of methods on this evidence depend on: its own AUM where it has one, else that of
         the project's ``own`` scores."""
-        basis = _learned(self.artifact.path("scores.parquet"), self.n_epochs) if "aum" in self.names else own
+        is_frozen = self.artifact.settings.get("start") == FROZEN
+        path = self.artifact.path("scores.parquet")
+        basis = _learned(path, self.n_epochs, is_frozen) if "aum" in self.names else own
         return dataclasses.replace(basis, n_epochs=self.n_epochs, aim=own.aim)
 
     def array(self, name: str) -> np.ndarray:
@@ -88,9 +90,9 @@ class EvidenceRun:
 
 
 @lru_cache(maxsize=16)
-def _learned(scores: Path, n_epochs: int | None) -> Basis:
+def _learned(scores: Path, n_epochs: int | None, is_frozen: bool) -> Basis:
     """Kept, as a slider asks for it again and again; an artifact never changes."""
-    return Basis.learned(pq.read_table(scores, columns=["aum"], memory_map=True)["aum"].to_numpy(), n_epochs)
+    return learned_basis(scores, n_epochs, is_frozen=is_frozen)
 
 
 def find_evidence(

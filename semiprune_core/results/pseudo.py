@@ -1,6 +1,7 @@
 """The artifact ``pseudo``: what a finished SSL run says of every image.
 
-labels, predicted, confidence, margin, human_mask, held_out_mask, features, quality, history, model
+labels, predicted, confidence, margin, probs, probs_classes, human_mask, held_out_mask, features, quality, history,
+model
 """
 
 from __future__ import annotations
@@ -15,13 +16,41 @@ import numpy as np
 from semiprune_core import files
 from semiprune_core.errors import MissingStepError
 from semiprune_core.labeling import class_book
-from semiprune_core.labeling.classes import ClassBook
+from semiprune_core.labeling.class_names import ClassBook
 from semiprune_core.project.artifacts import Artifact, Draft
 from semiprune_core.project.workspace import Project
-from semiprune_core.records import BoolArray, FloatArray, IntArray, PseudoLabels
+from semiprune_core.records import BoolArray, ClassProbs, FloatArray, IntArray, PseudoLabels
 
 FROZEN, FINETUNED, SCRATCH = "frozen", "finetuned", "scratch"
 """Where learning can begin."""
+HELD_OUT_POSITIONS, HELD_OUT_PREDICTED, HELD_OUT_CONFIDENCE = (
+    "held_out_positions",
+    "held_out_predicted",
+    "held_out_confidence",
+)
+"""Files of what the measured models said of held-out labels, where the final answers come from models that saw them."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlindAnswers:
+    """What models said of the n human labels at ``positions`` (n,) that they never saw: ``predicted`` (n,) classes.
+
+    ``same_models`` is False where ``confidence`` (n,) is not of the model that answered for the rest of the pool.
+    """
+
+    positions: IntArray
+    predicted: IntArray
+    confidence: FloatArray
+    labels: IntArray
+    is_cross_fitted: bool
+    same_models: bool
+
+    @property
+    def right(self) -> BoolArray:
+        return self.predicted == self.labels
+
+    def __len__(self) -> int:
+        return len(self.positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +113,31 @@ class PseudoRun:
         """(N,) how far the model's answer leads its second one in probability; None in runs from before it was kept."""
         return self._array("margin") if self.artifact.path("margin.npy").is_file() else None
 
+    def probs(self) -> ClassProbs | None:
+        """The model's probabilities of the classes; None in runs from before they were kept."""
+        if not self.artifact.path("probs.npy").is_file():
+            return None
+        return ClassProbs(self._array("probs"), self._array("probs_classes"))
+
     def held_out_mask(self) -> BoolArray:
         """(N,) human labels that the measured model never saw."""
         return self._array("held_out_mask")
+
+    def blind_answers(self) -> BlindAnswers | None:
+        """What is known of held-out labels; None where the run did not keep the answers of models that missed them."""
+        settings, labels = self.artifact.settings, np.asarray(self._array("labels"))
+        folds = int(settings.get("cross_fit") or 0) > 1
+        if self.artifact.path(f"{HELD_OUT_POSITIONS}.npy").is_file():
+            positions, predicted, confidence = (
+                np.asarray(self._array(name)) for name in (HELD_OUT_POSITIONS, HELD_OUT_PREDICTED, HELD_OUT_CONFIDENCE)
+            )
+            return BlindAnswers(positions, predicted, confidence, labels[positions], folds, same_models=False)
+        if self.start != FROZEN and (folds or settings.get("refit")):
+            return None
+        positions = np.flatnonzero(self.held_out_mask())
+        predicted = np.asarray(self.predicted()[positions])
+        confidence = np.asarray(self.confidence()[positions])
+        return BlindAnswers(positions, predicted, confidence, labels[positions], self.start == FROZEN, same_models=True)
 
     def features(self) -> np.ndarray:
         """(N, D) float16, memory-mapped."""
@@ -114,6 +165,7 @@ def write_pseudo(
     quality: Mapping[str, Any] | None,
     history: list[dict[str, Any]],
     margin: FloatArray | None = None,
+    probs: ClassProbs | None = None,
 ) -> None:
     """Fill the draft of a ``pseudo`` artifact (the model's weights are added by the caller as model.safetensors)."""
     arrays = {
@@ -126,6 +178,8 @@ def write_pseudo(
     }
     if margin is not None:
         arrays["margin"] = margin.astype(np.float32)
+    if probs is not None:
+        arrays |= {"probs": probs.values, "probs_classes": probs.classes}
     for name, array in arrays.items():
         np.save(draft.path(f"{name}.npy"), array, allow_pickle=False)
     files.write_json(draft.path("quality.json"), quality)

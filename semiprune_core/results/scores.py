@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -43,15 +44,21 @@ class ScoreRun:
 
     def basis(self) -> Basis:
         """What starting values depend on."""
-        columns = ["aum", "mean_prob", "dual"] if self.start == FROZEN else ["aum"]
-        read = pq.read_table(self.artifact.path("scores.parquet"), columns=columns, memory_map=True)
-        basis = Basis.learned(read["aum"].to_numpy(), self.n_epochs)
-        return basis.on_features(*(read[name].to_numpy() for name in columns[1:])) if len(columns) > 1 else basis
+        path = self.artifact.path("scores.parquet")
+        return learned_basis(path, self.n_epochs, is_frozen=self.start == FROZEN)
 
     def table(self) -> ScoreTable:
         read = pq.read_table(self.artifact.path("scores.parquet"), columns=list(self.names), memory_map=True)
         columns = {name: read[name].to_numpy() for name in self.names}
         return ScoreTable(columns, ScoreSettings.from_json(self.artifact.settings), read.num_rows)
+
+
+def learned_basis(scores: Path, n_epochs: int | None, *, is_frozen: bool) -> Basis:
+    """What starting values depend on with the scores of this file, which came from a run on features or a net's."""
+    columns = ["aum", *(["mean_prob", "dual"] if is_frozen else [])]
+    read = pq.read_table(scores, columns=columns, memory_map=True)
+    basis = Basis.learned(read["aum"].to_numpy(), n_epochs)
+    return basis.on_features(*(read[name].to_numpy() for name in columns[1:])) if is_frozen else basis
 
 
 def write_scores(draft: Draft, ids: np.ndarray, table: ScoreTable) -> None:

@@ -126,6 +126,16 @@ def available_scores(trajectory: Trajectory) -> list[str]:
     ]
 
 
+def usual_settings(n_epochs: int) -> ScoreSettings:
+    """The defaults, with a window that fits into a run of ``n_epochs``.
+
+    >>> usual_settings(200)["window"], usual_settings(4)["window"]
+    (10, 4)
+    """
+    settings = ScoreSettings()
+    return settings.replace(window=min(settings["window"], max(n_epochs, 2)))
+
+
 def compute_scores(
     trajectory: Trajectory,
     *,
@@ -144,7 +154,7 @@ def compute_scores(
     >>> table["aum"].tolist(), table["dual"].tolist()
     ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
     """
-    settings = settings or ScoreSettings()
+    settings = settings or usual_settings(trajectory.n_epochs)
     check_range("block", block, low=1)
     chosen = available_scores(trajectory) if names is None else list(names)
     knobs = {name: settings.knobs(name) for name in chosen}

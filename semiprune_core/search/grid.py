@@ -10,6 +10,7 @@ import pandas as pd
 from semiprune_core.results.score_source import ScoreSource, settings_of
 from semiprune_core.results.search import CUTOFF_STEP, RANDOM, SearchSettings
 from semiprune_core.selection.defaults import (
+    FROZEN,
     Basis,
     default_knobs,
     paper_beta,
@@ -76,14 +77,20 @@ class Grid:
         )
 
 
-def make_grid(settings: SearchSettings, n_images: int, n_epochs: int, window: int) -> Grid:
-    """What to try for a pool of ``n_images`` whose scoring run had ``n_epochs``, with DUAL windows of ``window``."""
+def make_grid(
+    settings: SearchSettings, n_images: int, n_epochs: int, window: int, *, on_features: bool = False
+) -> Grid:
+    """What to try for a pool of ``n_images`` whose scoring run had ``n_epochs``, with DUAL windows of ``window``.
+
+    A run on features is short: T is all of it, as in its starting values.
+    """
     paper = settings.paper_set
     if settings.knob == "cutoff":
         return Grid(settings, (), 0.0, {ratio: _cutoffs(ratio, paper) for ratio in settings.ratios})
     if paper is None:
         first = default_knobs(settings.method, EPOCHS_RATIO, Basis(n_images, n_epochs)).selector.get("c_d", C_D_GRID[0])
-        return Grid(settings, epoch_candidates(n_epochs, window), first, dict.fromkeys(settings.ratios, C_D_GRID))
+        epochs = (n_epochs,) if on_features else epoch_candidates(n_epochs, window)
+        return Grid(settings, epochs, first, dict.fromkeys(settings.ratios, C_D_GRID))
     paper_epochs, c_d = paper_beta(paper)
     values = tuple(sorted({max(1.0, c_d - 1), c_d, c_d + 1}))
     return Grid(settings, (max(window, min(paper_epochs, n_epochs)),), c_d, dict.fromkeys(settings.ratios, values))
@@ -113,7 +120,8 @@ def epoch_candidates(n_epochs: int, window: int) -> tuple[int, ...]:
 def grid_of(settings: SearchSettings, source: ScoreSource) -> Grid:
     n_images, n_epochs = int(source.artifact.facts["n_images"]), source.n_epochs
     assert n_epochs is not None  # scores on labels come from a dynamics run
-    return make_grid(settings, n_images, n_epochs, settings_of(source)["window"])
+    on_features = source.artifact.facts.get("start") == FROZEN  # DUAL is never searched on evidence
+    return make_grid(settings, n_images, n_epochs, settings_of(source)["window"], on_features=on_features)
 
 
 def best_epochs(table: pd.DataFrame, grid: Grid) -> int | None:

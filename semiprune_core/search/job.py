@@ -24,13 +24,14 @@ from semiprune_core.results.search import FINETUNE, KIND, KNOB_WORDS, PROBE, Sea
 from semiprune_core.scores import ScoreSettings
 from semiprune_core.search.curves import trial_table
 from semiprune_core.search.grid import Grid, best_epochs, grid_of
+from semiprune_core.selection import Basis, default_knobs
 from semiprune_core.selection.options import take_evidence
 from semiprune_core.training import check_pool, read_snapshot, snapshot_path
 from semiprune_core.trials import BOOK, Trial, TrialBook
 from semiprune_core.trials.alike import alike
 from semiprune_core.trials.apart import held_out_facts, ids_hash, keep_to_test, part_to_compare
 from semiprune_core.trials.kinds import TrialSettings, pinned_features, probe_on
-from semiprune_core.trials.probe import probe_rows
+from semiprune_core.trials.probe import fit_probe, probe_rows
 from semiprune_core.trials.run import Workbench
 
 
@@ -49,7 +50,7 @@ def run(context: JobContext) -> dict[str, Any]:
     compared_mask, chosen_from = _parts(context, settings, pool)
     compared_ids = pool.ids[compared_mask]
     keep_to_test(context.folder, book, ids_hash(compared_ids))
-    bench = _workbench(context, settings, grid, source, pool, compared_mask, len(chosen_from), book)
+    bench = _workbench(context, settings, grid, source, pool, compared_mask, chosen_from, book)
     choice = Choice(project, source, pool, chosen_from)
     _run_all(bench, choice, grid.epoch_trials(), settings)
     n_epochs = best_epochs(trial_table(book), grid)
@@ -110,16 +111,17 @@ def _workbench(
     source: ScoreSource,
     pool: Pool,
     compared_mask: BoolArray,
-    n_chosen_from: int,
+    chosen_from: IntArray,
     book: TrialBook,
 ) -> Workbench:
     training: TrialSettings
-    images, training = pool.images(), settings.supervised()
+    images, training, start = pool.images(), settings.supervised(), None
+    labels, n_classes = labels_behind(context.project, source)
     if settings.test == PROBE:
         features = pinned_features(context.project, context.pins)
         training = probe_on(features)
         images, _ = probe_rows(features.features(), features.features()[:0], training.directions)
-    labels, n_classes = labels_behind(context.project, source)
+        start = fit_probe(images[chosen_from], labels[chosen_from], n_classes, penalty=training.penalty)
     trials = grid.trials()
     return Workbench(
         images=images,
@@ -130,10 +132,11 @@ def _workbench(
         training=training,
         book=book,
         pretrained=_pretrained(context, settings, pool),
+        probe_start=start,
         progress=context,
         device=str(choose_device(context.device)),
         n_trials=len(trials),
-        total=sum(training.images_seen(n_chosen_from, trial.pruning_ratio) for trial in trials),
+        total=sum(training.images_seen(len(chosen_from), trial.pruning_ratio) for trial in trials),
     )
 
 
@@ -147,10 +150,12 @@ class Choice:
     def __init__(self, project: Project, source: ScoreSource, pool: Pool, among: IntArray) -> None:
         self.project, self.source, self.pool, self.among = project, source, pool, among
         self.settings = settings_of(source)
+        self.basis = source.basis(Basis(len(pool))) if isinstance(source, EvidenceRun) else source.basis()
         self._evidence: dict[ScoreSettings, Evidence] = {}
 
     def __call__(self, trial: Trial) -> IntArray:
-        """Positions in the pool."""
+        """Positions in the pool; of each class as many at least as a coreset keeps where nobody sets anything."""
+        usual = default_knobs(trial.method, trial.pruning_ratio, self.basis)
         settings = self.settings.replace(**trial.score_changes)
         if settings not in self._evidence:
             self._evidence[settings] = take_evidence(self._of(settings), self.among)
@@ -159,6 +164,7 @@ class Choice:
             trial.method,
             pruning_ratio=trial.pruning_ratio,
             seed=trial.seed,
+            class_share=usual.class_share,
             **trial.knobs,
         )
         return self.among[chosen.indices]

@@ -34,6 +34,7 @@ class SelectionOptions(Settings):
     ``min_per_class``: at least so many of each class, or all of a smaller one. ``class_share``: of each class at least
     this part of what a random coreset would hold of it, so that no class disappears. ``drop_duplicates``: of
     images with the same content only one may be kept, the one a person labeled if there is one, otherwise the first.
+    ``one_of_each``: the same of near-duplicates that have the same label; it is in the JSON only where it is on.
     """
 
     class_balanced: bool = False
@@ -42,10 +43,15 @@ class SelectionOptions(Settings):
     min_per_class: int = 0
     class_share: float = 0.0
     drop_duplicates: bool = False
+    one_of_each: bool = False
 
     def check(self) -> None:
         check_range("min_per_class", self.min_per_class, low=0)
         check_range("class_share", self.class_share, low=0, high=1)
+
+    def to_json(self) -> dict[str, Any]:
+        values = super().to_json()
+        return values if self.one_of_each else {name: values[name] for name in values if name != "one_of_each"}
 
     @property
     def by_class(self) -> bool:
@@ -100,7 +106,7 @@ def choose(
     complete = complete_knobs(selector, function, knobs)
     budget = coreset_size(evidence.n_images, pruning_ratio)
     must = _must_keep(evidence, options)
-    allowed = _without_duplicates(evidence, must) if options.drop_duplicates else np.ones(len(must), dtype=bool)
+    allowed = _allowed(evidence, must, options)
     _check_room(budget, pruning_ratio, must, allowed)
     floor = _Floor.of(evidence, options, must, allowed, budget)
     floor.check(evidence.n_images, budget, pruning_ratio, int(must.sum()))
@@ -188,16 +194,35 @@ def _must_keep(evidence: Evidence, options: SelectionOptions) -> BoolArray:
     return np.asarray(evidence.human_mask, dtype=bool)
 
 
-def _without_duplicates(evidence: Evidence, must: BoolArray) -> BoolArray:
-    """(N,) True for one image of each content: one labeled by a person before others, then the first.
+def _allowed(evidence: Evidence, must: BoolArray, options: SelectionOptions) -> BoolArray:
+    """(N,) True for the images that may be kept: all, or one of each."""
+    allowed = np.ones(len(must), dtype=bool)
+    if options.drop_duplicates:
+        if evidence.duplicate_of is None:
+            raise MissingStepError("Dropping duplicates needs to know them. Open the evidence together with its pool.")
+        allowed &= _one_of_each(evidence, must, evidence.duplicate_of)
+    if options.one_of_each:
+        if evidence.alike is None:
+            raise MissingStepError("Keeping one of each needs to know the near-duplicates. Scan the pool first.")
+        allowed &= _one_of_each(evidence, must, _alike_with_one_label(evidence, evidence.alike))
+    return allowed
+
+
+def _alike_with_one_label(evidence: Evidence, alike: IntArray) -> IntArray:
+    """(N,) groups of near-duplicates, those of different labels apart: a mirrored sign may be another sign."""
+    if evidence.labels is None:
+        return alike
+    return np.unique(np.stack([alike, evidence.labels]), axis=1, return_inverse=True)[1].ravel()
+
+
+def _one_of_each(evidence: Evidence, must: BoolArray, groups: IntArray) -> BoolArray:
+    """(N,) True for one image of each group: one labeled by a person before others, then the first.
 
     What must be kept stays, even if a person labeled the same content twice.
     """
-    if evidence.duplicate_of is None:
-        raise MissingStepError("Dropping duplicates needs to know them. Open the evidence together with its pool.")
     human = evidence.human_mask if evidence.human_mask is not None else np.zeros(evidence.n_images, dtype=bool)
-    order = np.lexsort((~np.asarray(human, dtype=bool), evidence.duplicate_of))  # stable: then by position
-    group = evidence.duplicate_of[order]
+    order = np.lexsort((~np.asarray(human, dtype=bool), groups))  # stable: then by position
+    group = groups[order]
     is_first = np.ones(len(order), dtype=bool)
     is_first[1:] = group[1:] != group[:-1]
     allowed = must.copy()
@@ -241,6 +266,7 @@ def take_evidence(evidence: Evidence, positions: IntArray) -> Evidence:
         labels=rows(evidence.labels),
         human_mask=rows(evidence.human_mask),
         duplicate_of=None,
+        alike=None,
         features=rows(evidence.features),
     )
 

@@ -3,11 +3,12 @@
 POST labels            {annotator, events}               save events; one answer per event, sent after the commit
 POST labels/queue      {annotator, queue, n} or {ids}    the next images, leased, and the ten latest decisions
 POST labels/leases     {annotator, renew} or {release}   hold these images longer, or give them (or all: true) back
+                       or {take: true}                   take over what the person's other tabs have
 POST labels/classes    {annotator, name}                 add a class while labeling
 POST labels/similar    {image_id, ids}                   these images, the most similar ones first
 POST labels/live       {}                                how good the labels so far are; keeps that up to date
 GET  labels/classes, labels/progress?annotator=          what there is, how far it is
-GET  labels/export/<format>                              a file: csv, answers, exact, label-studio
+GET  labels/export/<format>                              a file: csv, answers, exact, label-studio, drawn, drawn-tasks
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from semiprune_core.errors import InvalidDataError, MissingStepError, UnknownNam
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.classes import LabelClass
 from semiprune_core.labeling.events import Ack, Annotator
-from semiprune_core.labeling.export_labels import export_csv, export_label_studio
+from semiprune_core.labeling.exchange.drawn_list import export_drawn_csv, export_drawn_tasks
+from semiprune_core.labeling.exchange.pictures import export_answers
+from semiprune_core.labeling.export_labels import export_csv
 from semiprune_core.labeling.messages import Message, read_field
 from semiprune_core.labeling.progress_report import progress
 from semiprune_core.paths import shown
@@ -141,7 +144,7 @@ def _queue(request: Request, workspace: Workspace, asked: NextCards) -> dict[str
     if asked.ids is not None:
         cards = Cards(np.array(asked.ids, dtype=np.uint64), asked.round)
     else:
-        cards = next_cards(asked.queue, store, pool, annotator, asked.n)
+        cards = next_cards(asked.queue, store, pool, annotator, asked.n, tab=asked.tab)
         if asked.latest and asked.queue == "drawn":
             recent = np.array([held.image_id for held in store.recent(annotator, LATEST)], dtype=np.uint64)
             latest = card_rows(store, pool, annotator, Cards(recent))
@@ -149,18 +152,23 @@ def _queue(request: Request, workspace: Workspace, asked: NextCards) -> dict[str
         "items": card_rows(store, pool, annotator, cards),
         "latest": latest,
         "round": cards.round,
+        "elsewhere": store.leases.n_elsewhere(annotator, asked.tab) if asked.tab else 0,
         "classes": _classes(store),
     }
 
 
 def _leases(request: Request, workspace: Workspace, asked: ChangeLeases) -> dict[str, Any]:
     store, _ = _opened(request, workspace)
+    if asked.take:
+        store.leases.take_over(asked.annotator, tab=asked.tab)
+        return {"held": []}
     if asked.release is not None:
-        store.leases.release(asked.annotator, list(asked.release) if isinstance(asked.release, tuple) else None)
+        listed = list(asked.release) if isinstance(asked.release, tuple) else None
+        store.leases.release(asked.annotator, listed, tab=asked.tab)
         return {"held": []}
     if asked.renew is None:
         raise InvalidDataError("Name the images to renew or to release.")
-    held = store.leases.renew(asked.annotator, list(asked.renew))
+    held = store.leases.renew(asked.annotator, list(asked.renew), tab=asked.tab)
     return {"held": [show_id(image_id) for image_id in held]}
 
 
@@ -241,7 +249,9 @@ FORMATS: dict[str, tuple[str, str, Callable[[LabelStore, Pool, Path], int]]] = {
     "csv": ("labels.csv", "text/csv; charset=utf-8", export_csv),
     "answers": ("answers.csv", "text/csv; charset=utf-8", functools.partial(export_csv, every_answer=True)),
     "exact": ("labels-exact.csv", "text/csv; charset=utf-8", functools.partial(export_csv, exact=True)),
-    "label-studio": ("label-studio.json", "application/json", export_label_studio),
+    "label-studio": ("label-studio.json", "application/json", export_answers),
+    "drawn": ("drawn.csv", "text/csv; charset=utf-8", export_drawn_csv),
+    "drawn-tasks": ("drawn-label-studio.zip", "application/zip", export_drawn_tasks),
 }
 
 

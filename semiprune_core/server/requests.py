@@ -10,6 +10,7 @@ from semiprune_core.labeling.messages import AnyText, Anything, Choice, Flag, Im
 
 MAX_EVENTS = 500
 MAX_CARDS = 500
+TAB = Text(64, least=0)
 IMAGE_IDS = ListOf(ImageId(), MAX_CARDS, "image ids")
 
 
@@ -37,9 +38,10 @@ class SaveEvents(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class NextCards(Message):
-    """The next ``n`` images of a queue, or the images ``ids``."""
+    """The next ``n`` images of a queue, or the images ``ids``. ``tab`` is a name the browser's tab has given itself."""
 
     annotator: Annotated[str, Annotator()]
+    tab: Annotated[str, TAB] = ""
     queue: Annotated[str, Text(40)] = "drawn"
     n: Annotated[int, Whole(1, MAX_CARDS)] = 20
     latest: Annotated[bool, Flag()] = False
@@ -49,9 +51,11 @@ class NextCards(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeLeases(Message):
-    """Images to hold longer, or images (or all) to give back."""
+    """Images to hold longer, or images (or all) to give back; or ``take`` what other tabs of the person have."""
 
     annotator: Annotated[str, Annotator()]
+    tab: Annotated[str, TAB] = ""
+    take: Annotated[bool, Flag()] = False
     renew: Annotated[tuple[int, ...] | None, IMAGE_IDS] = None
     release: Annotated[tuple[int, ...] | bool | None, AllOr(IMAGE_IDS)] = None
 

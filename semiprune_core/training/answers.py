@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from semiprune_core.learning.quality import Quality
-from semiprune_core.records import UNLABELED, BoolArray, FloatArray, IntArray
+from semiprune_core.learning.quality import Quality, on_held_out
+from semiprune_core.records import UNLABELED, BoolArray, ClassProbs, FloatArray, IntArray
+from semiprune_core.results.pseudo import HELD_OUT_CONFIDENCE, HELD_OUT_POSITIONS, HELD_OUT_PREDICTED
 
 if TYPE_CHECKING:
     from semiprune_core.learning.ssl_run import SSLResult
@@ -22,7 +23,8 @@ class Answers:
 
     ``held_out_mask`` (N,) are labels that the measured models never saw, ``held_out_answers`` (N,) what these models
     said of them (-1 elsewhere), ``quality`` how right that is. ``groups`` (N,) are near-duplicates, where they were
-    looked for. ``arrays`` are further files of the artifact by name, ``weights`` the model's tensors.
+    looked for, ``probs`` what is kept of all classes' probabilities. ``arrays`` are further files of the artifact by
+    name, ``weights`` the model's tensors.
     """
 
     predicted: IntArray
@@ -36,6 +38,7 @@ class Answers:
     history: Sequence[dict[str, Any]] = ()
     notes: tuple[str, ...] = ()
     groups: IntArray | None = None
+    probs: ClassProbs | None = None
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -52,6 +55,7 @@ class Answers:
             predicted=labeled[result.predicted],
             confidence=result.confidence,
             margin=result.margin,
+            probs=result.probs.renumbered(labeled),
             held_out_mask=result.held_out_mask,
             held_out_answers=np.where(result.held_out_mask, labeled[result.held_out_answers], UNLABELED),
             features=result.features,
@@ -59,7 +63,41 @@ class Answers:
             weights=weights,
             history=history,
             notes=result.notes,
+            arrays=_seen_blindly(result, labeled),
         )
+
+    def refitted(self, final: Answers) -> Answers:
+        """The answers of a ``final`` model that learned from all labels; measured is this one, which held some out."""
+        held = self.held_out_mask
+        quality = self.quality
+        if quality is not None:
+            quality = dataclasses.replace(quality, measured_on=on_held_out(int(held.sum()), refitted=True))
+        blindly: dict[str, np.ndarray] = {
+            HELD_OUT_POSITIONS: np.flatnonzero(held),
+            HELD_OUT_PREDICTED: self.held_out_answers[held].astype(np.int32),
+            HELD_OUT_CONFIDENCE: self.confidence[held].astype(np.float32),
+        }
+        return dataclasses.replace(
+            final,
+            held_out_mask=held,
+            held_out_answers=self.held_out_answers,
+            quality=quality,
+            history=[*self.history, *({**entry, "round": 2} for entry in final.history)],
+            notes=(*self.notes, *final.notes),
+            arrays={**self.arrays, **blindly},
+        )
+
+
+def _seen_blindly(result: SSLResult, labeled: IntArray) -> dict[str, np.ndarray]:
+    """What the measured models said of held-out labels, where the final answers come from models that saw them."""
+    held = result.held_out_mask
+    if np.array_equal(result.held_out_confidence[held], result.confidence[held]):
+        return {}
+    return {
+        HELD_OUT_POSITIONS: np.flatnonzero(held),
+        HELD_OUT_PREDICTED: labeled[result.held_out_answers[held]].astype(np.int32),
+        HELD_OUT_CONFIDENCE: result.held_out_confidence[held].astype(np.float32),
+    }
 
 
 def _all_classes(entry: dict[str, Any], labeled: IntArray, n_classes: int) -> dict[str, Any]:

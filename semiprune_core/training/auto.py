@@ -12,11 +12,11 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from semiprune_core import files
+from semiprune_core import files, streams
 from semiprune_core.embeddings.encoders import named_encoder
 from semiprune_core.errors import InvalidDataError, InvalidSettingError, MissingStepError, SourceError
 from semiprune_core.importing.follow_up import features_are_on
@@ -27,6 +27,7 @@ from semiprune_core.progress import Stopped
 from semiprune_core.records import UNLABELED, IntArray
 from semiprune_core.results import latest_features
 from semiprune_core.results.pseudo import FROZEN, SCRATCH
+from semiprune_core.streams import Purpose
 from semiprune_core.training import preflight
 from semiprune_core.training.answers import Answers
 from semiprune_core.training.data import training_data
@@ -35,7 +36,7 @@ from semiprune_core.training.settings import STARTS
 from semiprune_core.training.task import Task, Told
 from semiprune_core.training.trial import estimate, n_rounds, time_steps
 
-PLAN = "plan.json"
+PLAN, ONCE_MORE = "plan.json", "once-more.json"
 LOOK_SECONDS = 0.5
 """How often the other processes of a run look whether the first one has decided."""
 FASTEST = 10_000
@@ -44,6 +45,7 @@ PATIENCE = 5
 """Budgets that a net may take where features are probably good enough and too few labels make sure of it."""
 LEARNERS = {FROZEN: "a head on features", SCRATCH: "a net from scratch"}
 """What is compared, as words inside a sentence."""
+FROM_ALL = "The net now learns once more, from all labels, those that compared it included."
 UNUSABLE = (InvalidDataError, InvalidSettingError, MissingStepError, SourceError)
 """No weights, damaged ones, an encoder that cannot see these images: no reason to give up."""
 
@@ -82,8 +84,11 @@ def learn(task: Task, publish: Callable[[Answers], None]) -> Answers | None:
     candidates = [_candidate(task, first, FROZEN), net]
     comparison = _compared(first, second, task.labels.learned)
     start, reason = choose(comparison)
+    decision = _taken(start, reason)
     answers = {FROZEN: first, SCRATCH: second}[start]
-    return _with_facts(answers, start, candidates, comparison, _taken(start, reason))
+    if _learns_once_more(task, start, first, _seconds_of(task.context.job, SCRATCH)):
+        answers = _with_all_labels(task, second, {**_so_far(first, plan), "plan": f"{decision} {FROM_ALL}"})
+    return _with_facts(answers, start, candidates, comparison, decision)
 
 
 def choose(comparison: Comparison | None) -> tuple[str, str]:
@@ -196,6 +201,34 @@ def _from_scratch(task: Task, facts: Mapping[str, Any]) -> Answers | None:
     return learn_net(task.starting(SCRATCH), Told(task.context, {"start": SCRATCH, **facts}))
 
 
+def _learns_once_more(task: Task, start: str, first: Answers, seconds: float) -> bool:
+    """Whether the net that was taken learns again from all labels: where features do badly, or time is left for it.
+
+    Decided once, and read again by an attempt after that and by the other processes.
+    """
+    path = task.folder / ONCE_MORE
+    if not path.is_file():
+        is_poor = first.quality is not None and first.quality.accuracy.value < AMBER_ACCURACY
+        fits = trained_seconds(task.context.job) + seconds <= task.settings.budget
+        has_seen_all = n_rounds(task.settings.training) > 1
+        files.write_json(path, {"goes_on": start == SCRATCH and not has_seen_all and (is_poor or fits)})
+    return bool(files.read_json(path)["goes_on"])
+
+
+def _with_all_labels(task: Task, measured: Answers, facts: Mapping[str, Any]) -> Answers:
+    """The answers of a net that learned from all labels; how right it is, the one ``measured`` says, which held some
+    out. Its own draws are others."""
+    from semiprune_core.training.net import learn_net
+
+    everything = task.settings.training.replace(held_out=0.0, refit=False)
+    seed = streams.derived(task.settings.seed, Purpose.SSL_RUN, 1, bits=32)
+    again = dataclasses.replace(
+        task, settings=task.settings.replace(start=SCRATCH, ssl=everything.to_json(), seed=seed)
+    )
+    final = learn_net(again, Told(task.context, {"start": SCRATCH, **facts}), folder=task.folder / "all-labels")
+    return measured if final is None else measured.refitted(final)
+
+
 def _so_far(first: Answers | None, plan: Plan) -> dict[str, Any]:
     """What the page says of the head while the net learns."""
     share = first.quality.accuracy if first is not None and first.quality is not None else None
@@ -204,14 +237,20 @@ def _so_far(first: Answers | None, plan: Plan) -> dict[str, Any]:
 
 def _follow(task: Task) -> Answers | None:
     """The other processes of a run wait for what the first one decides."""
-    path = task.folder / PLAN
+    if Plan(**_awaited(task, PLAN)).goes_on:
+        measured = _from_scratch(task, {})
+        if _awaited(task, ONCE_MORE)["goes_on"]:
+            _with_all_labels(task, cast(Answers, measured), {})
+    return None
+
+
+def _awaited(task: Task, name: str) -> dict[str, Any]:
+    path = task.folder / name
     while not path.is_file():
         if task.context.should_stop():
             raise Stopped
         time.sleep(LOOK_SECONDS)
-    if Plan(**files.read_json(path)).goes_on:
-        _from_scratch(task, {})
-    return None
+    return dict(files.read_json(path))
 
 
 def _candidate(task: Task, answers: Answers, start: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from semiprune_core import files
 from semiprune_core.errors import InvalidDataError, SemiPruneError, WorkspaceError
 from semiprune_core.labeling import class_book, open_store
-from semiprune_core.labeling.classes import NO_CLASSES
+from semiprune_core.labeling.class_names import NO_CLASSES, ClassBook, Classes, NamedClasses
 from semiprune_core.labeling.drawing import FEW_LABELS
 from semiprune_core.labeling.snapshot import LabelsSnapshot
 from semiprune_core.learning.labels import check_learnable
@@ -38,24 +38,45 @@ class PoolLabels:
 
 def labels_on_pool(snapshot: LabelsSnapshot, pool: Pool) -> PoolLabels:
     human, uniform = snapshot.on_pool(pool.ids, pool.duplicate_of)
-    first = pool.duplicate_of == np.arange(len(pool))
+    return to_learn_from(human, uniform, pool.duplicate_of)
+
+
+def to_learn_from(human: IntArray, uniform: BoolArray, duplicate_of: IntArray) -> PoolLabels:
+    """Labels (N,) that equal images share, as a run learns from them: of each picture its first copy."""
+    first = duplicate_of == np.arange(len(human))
     return PoolLabels(human, np.where(first, human, UNLABELED), uniform & first & (human != UNLABELED))
 
 
-def reference_on(class_names: Sequence[str], pool: Pool) -> IntArray:
-    """(N,) the pool's reference labels as indices into ``class_names``, whatever the classes were renamed to since;
-    -1 where there is none of them."""
-    return pool_classes(pool, class_names)[pool.reference_labels]
+def reference_on(classes: Classes, pool: Pool) -> IntArray:
+    """(N,) the pool's reference labels as indices into ``classes``, whatever these were renamed to since; -1 where
+    there is none of them."""
+    return pool_classes(pool, classes)[pool.reference_labels]
 
 
-def pool_classes(pool: Pool, class_names: Sequence[str], given: Sequence[str] | None = None) -> IntArray:
-    """The place among ``class_names`` of each class of the pool's project that is ``given``, by any name it has or had.
+def pool_classes(pool: Pool, classes: Classes, given: Classes | None = None) -> IntArray:
+    """The place among ``classes`` of each class of the pool's project that is ``given``.
 
     Where None: of each class that the pool came with. Behind them stands -1, for no label.
     """
-    book = class_book(pool.segments[0].artifact.folder.parents[1]) if pool.segments else NO_CLASSES
-    places = book.places(pool.class_names if given is None else given, class_names)
+    book = pool_book(pool)
+    numbers, names = _numbered(book, reference_classes(pool) if given is None else given)
+    places = book.places(numbers, names, *_numbered(book, classes))
     return np.array([*places, UNLABELED], dtype=np.int64)
+
+
+def pool_book(pool: Pool) -> ClassBook:
+    """The classes of the pool's project."""
+    return class_book(pool.segments[0].artifact.folder.parents[1]) if pool.segments else NO_CLASSES
+
+
+def reference_classes(pool: Pool) -> NamedClasses:
+    """The classes that the pool came with."""
+    return NamedClasses(pool.class_names, pool_book(pool).reference_ids(pool.class_names))
+
+
+def _numbered(book: ClassBook, classes: Classes) -> tuple[Sequence[int | None], Sequence[str]]:
+    """Numbers and names; the numbers by the names where they are not known."""
+    return classes.class_ids or book.ids_of(classes.class_names), classes.class_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +125,7 @@ def training_data(project: Project, pool: Pool | None = None, snapshot: LabelsSn
         check_learnable(labels.learned, names)
     except SemiPruneError as error:
         problem = str(error)
-    reference = reference_on(names, pool)
+    reference = reference_on(snapshot, pool)
     return TrainingData(
         snapshot=snapshot,
         n_images=len(pool),

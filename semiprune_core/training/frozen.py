@@ -11,7 +11,7 @@ from semiprune_core.features import EmbedSettings, wait_while_computed
 from semiprune_core.features.embed import embed
 from semiprune_core.jobs import JobContext
 from semiprune_core.learning.frozen import FrozenResult
-from semiprune_core.records import UNLABELED, IntArray
+from semiprune_core.records import UNLABELED, ClassProbs, IntArray
 from semiprune_core.training.answers import Answers
 from semiprune_core.training.data import PoolLabels
 from semiprune_core.training.heads import fit_head, prepare_features
@@ -34,10 +34,11 @@ def learn_on_features(context: JobContext, settings: TrainSettings, n_classes: i
     run = embed(context.project, wanted, context, folder=folder)
     prepared = prepare_features(run, settings.head, progress=context)
     fitted = fit_head(prepared, labels, n_classes, settings.head, seed=settings.seed, progress=context)
-    return _answers(fitted, run.features(), run.artifact.hash, prepared.groups)
+    return answers_of(fitted, run.features(), run.artifact.hash, prepared.groups)
 
 
-def _answers(fitted: FrozenResult, features: np.ndarray, features_hash: str, groups: IntArray) -> Answers:
+def answers_of(fitted: FrozenResult, features: np.ndarray, features_hash: str, groups: IntArray) -> Answers:
+    """What a fitted head says of every image; of those it was measured on, what the folds said."""
     n_grouped = len(groups) - len(np.unique(groups))
     held = fitted.out_of_fold
     probs = fitted.probs.astype(np.float32)
@@ -49,6 +50,7 @@ def _answers(fitted: FrozenResult, features: np.ndarray, features_hash: str, gro
         predicted=probs.argmax(1),
         confidence=two[:, 1],
         margin=two[:, 1] - two[:, 0],
+        probs=ClassProbs.of(probs),
         held_out_mask=held_out_mask,
         held_out_answers=np.where(held_out_mask, probs.argmax(1), UNLABELED),
         groups=groups,

@@ -116,6 +116,7 @@ def _write(task: Task, answers: Answers, facts: Mapping[str, Any] | None = None)
             predicted=answers.predicted,
             confidence=answers.confidence,
             margin=answers.margin,
+            probs=answers.probs,
             human_mask=human_mask,
             held_out_mask=answers.held_out_mask,
             features=answers.features,

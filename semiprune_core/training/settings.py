@@ -10,7 +10,7 @@ from typing import Any, Self
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.embeddings.encoders import DEFAULT
 from semiprune_core.learning.frozen.settings import HEADS, FrozenSettings
-from semiprune_core.learning.presets import SSL_PRESETS
+from semiprune_core.learning.presets import SSL_PRESETS, preset_for, ssl_preset
 from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.results.pseudo import FINETUNED, FROZEN, SCRATCH
@@ -123,6 +123,50 @@ class TrainSettings(Settings):
             "frozen": _known(FrozenSettings, values.get("frozen", {})),
         }
         return cls.from_json({**values, **known})
+
+
+def asked_settings(
+    *,
+    start: str | None = None,
+    algorithm: str | None = None,
+    preset: str | None = None,
+    encoder: str | None = None,
+    seed: int = 0,
+    budget: float = BUDGET,
+    nproc: int = 1,
+    changes: Mapping[str, Any],
+) -> TrainSettings:
+    """The preset with ``changes``; the algorithm's own settings go to its options.
+
+    Who asks for an algorithm, a preset or several processes and names no start wants that run and no other.
+    """
+    start = start or (SCRATCH if algorithm or preset or nproc > 1 else AUTO)
+    name = algorithm or "fixmatch"
+    kind = ALGORITHMS[name]  # a misspelt one gets a suggestion
+    encoder = encoder or (FINETUNED_ENCODER if start == FINETUNED else PACKAGED_ENCODER)
+    if start == FROZEN:
+        head = {"head": "ssl", "algorithm": name} if algorithm else {}
+        return TrainSettings(start=start, frozen={**head, **changes}, encoder=encoder, seed=seed)
+    preset = preset or preset_for(start)
+    ssl = ssl_preset(preset, name)
+    own = kind.from_json(ssl.options).to_json()
+    outer: dict[str, Any] = {}
+    options = dict(ssl.options)
+    for key, value in changes.items():
+        if key in own and key not in ssl.to_json():
+            options[key] = value
+        elif key.startswith("options."):
+            options[key.removeprefix("options.")] = value
+        else:
+            outer[key] = value
+    return TrainSettings(
+        ssl=ssl.replace(**{**outer, "options": {**options, **outer.get("options", {})}}).to_json(),
+        preset=preset,
+        seed=seed,
+        start=start,
+        encoder=encoder,
+        budget=budget,
+    )
 
 
 def _known(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Task:
         check_pool(pool, context.pins["pool"])
         snapshot = pinned_labels(context)
         labels = labels_on_pool(snapshot, pool)
-        reference = np.where(labels.human < 0, reference_on(snapshot.class_names, pool), UNLABELED)
+        reference = np.where(labels.human < 0, reference_on(snapshot, pool), UNLABELED)
         return cls(context, TrainSettings.from_job(context.settings), pool, snapshot, labels, reference)
 
     def starting(self, start: str) -> Task:

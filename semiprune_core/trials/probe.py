@@ -2,14 +2,13 @@
 
 Features are scaled and turned into the pool's main directions once for all trials of a job. The loss is the mean
 cross-entropy plus the penalty on the squared weights; it is convex, so the answer does not depend on where the search
-begins. The search works in coordinates in which the coreset is equally long in all directions: three dozen steps are
-enough, 0.05 seconds for 2,400 images.
+begins, only how long it takes: from the head of all images that a coreset may be chosen from, half as long for large
+coresets. The search works in coordinates in which the coreset is equally long along each main direction.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from semiprune_core.learning.frozen.logistic import Linear
@@ -30,17 +29,23 @@ def probe_rows(features: FloatArray, tests: FloatArray, directions: int) -> tupl
 
 
 @one_thread()
-def fit_probe(rows: FloatArray, labels: IntArray, n_classes: int, *, penalty: float) -> Linear:
-    """The head for ``rows`` (n, d) float32 with ``labels`` (n,); a class without an image is never predicted."""
+def fit_probe(
+    rows: FloatArray, labels: IntArray, n_classes: int, *, penalty: float, start: Linear | None = None
+) -> Linear:
+    """The head for ``rows`` (n, d) float32 with ``labels`` (n,); a class without an image is never predicted.
+
+    ``start`` is a head near which the answer is looked for, such as that of more images.
+    """
     n, d = rows.shape
     penalty = penalty / n
     present, column = np.unique(labels, return_inverse=True)
     k, places = len(present), np.arange(n)
-    curvature = (rows.T @ rows).astype(np.float64) / (4 * n)  # of the loss at its steepest, in each direction
-    curvature[np.diag_indices(d)] += penalty
-    lower = cholesky(curvature, lower=True)
-    back = solve_triangular(lower, np.eye(d), lower=True).T.astype(np.float32)  # weights = back @ coordinates
-    even, pull = rows @ back, np.float32(penalty) * (back.T @ back)
+    curvature = np.einsum("nd,nd->d", rows, rows, dtype=np.float64) / (4 * n) + penalty  # at the steepest, at most
+    step = (1 / np.sqrt(curvature)).astype(np.float32)[:, None]  # weights = step * coordinates
+    even, pull = rows * step.T, np.float32(penalty) * step * step
+    begin = np.zeros((d + 1, k))
+    if start is not None and np.isfinite(start.bias[present]).all():
+        begin[:d], begin[d] = start.weights[:, present] / step, start.bias[present]
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
         head = flat.reshape(d + 1, k).astype(np.float32)
@@ -49,7 +54,7 @@ def fit_probe(rows: FloatArray, labels: IntArray, n_classes: int, *, penalty: fl
         target = logits[places, column]
         probs = np.exp(logits, out=logits)
         total = probs.sum(1)
-        pulled = pull @ head[:d]
+        pulled = pull * head[:d]
         value = float((np.log(total) - target).mean(dtype=np.float64))
         value += 0.5 * float((pulled * head[:d]).sum(dtype=np.float64))
         probs /= total[:, None]
@@ -62,12 +67,12 @@ def fit_probe(rows: FloatArray, labels: IntArray, n_classes: int, *, penalty: fl
 
     best = minimize(
         loss,
-        np.zeros((d + 1) * k),
+        begin.ravel(),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": MOST_STEPS, "gtol": TOLERANCE, "ftol": 1e-9},
     )
     head = best.x.reshape(d + 1, k).astype(np.float32)
     weights, bias = np.zeros((d, n_classes), np.float32), np.full(n_classes, -np.inf, np.float32)
-    weights[:, present], bias[present] = back @ head[:d], head[d]
+    weights[:, present], bias[present] = step * head[:d], head[d]
     return Linear(weights, bias)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 
 from semiprune_core import files, streams
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.learning.frozen.logistic import Linear
 from semiprune_core.learning.pretrained import Pretrained, weights_of
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.learning.supervised_run import train_supervised
@@ -28,12 +29,23 @@ FEWEST_TRAINED = 2
 
 @dataclass(frozen=True)
 class TrialResult:
-    """``n_correct`` of ``n_test`` test images were right after the last epoch on ``n_train`` images."""
+    """``n_correct`` of ``n_test`` test images were right after the last epoch on ``n_train`` images; of each class (C,)
+    ``right_by_class`` of ``n_by_class``."""
 
     n_correct: int
     n_test: int
     n_train: int
     seconds: float
+    right_by_class: tuple[int, ...] = ()
+    n_by_class: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, answers: IntArray, truth: IntArray, n_classes: int, *, n_train: int, seconds: float) -> Self:
+        """From the answered and the true classes (M,) of the test images."""
+        is_right = answers == truth
+        right = np.bincount(truth[is_right], minlength=n_classes)
+        every = np.bincount(truth, minlength=n_classes)
+        return cls(int(is_right.sum()), len(truth), n_train, seconds, tuple(right.tolist()), tuple(every.tolist()))
 
     @property
     def accuracy(self) -> float:
@@ -74,8 +86,9 @@ def train_trial(
         eval_labels=test_labels,
         pretrained=pretrained,
     )
-    assert result.accuracy is not None  # there are test images
-    return TrialResult(result.accuracy.right, result.accuracy.n, len(images), time.monotonic() - started)
+    assert result.answers is not None  # there are test images
+    seconds = time.monotonic() - started
+    return TrialResult.of(result.answers, np.asarray(test_labels), n_classes, n_train=len(images), seconds=seconds)
 
 
 def probe_trial(
@@ -87,16 +100,21 @@ def probe_trial(
     n_classes: int,
     settings: ProbeSettings,
     progress: Progress,
+    start: Linear | None = None,
 ) -> TrialResult:
-    """Fit a probe to ``rows`` (n, d) with ``labels`` (n,) and test it on the others; the same numbers for any seed."""
+    """Fit a probe to ``rows`` (n, d) with ``labels`` (n,) and test it on the others; the same numbers for any seed.
+
+    The search for it begins at the head ``start``.
+    """
     if not len(test_rows):
         raise InvalidDataError("There is no image to test on. Import a test split, or hold some images out.")
     if progress.should_stop():
         raise Stopped
     started = time.monotonic()
-    head = fit_probe(rows, labels, n_classes, penalty=settings.penalty)
-    right = int((head.logits(test_rows).argmax(1) == test_labels).sum())
-    return TrialResult(right, len(test_labels), len(rows), time.monotonic() - started)
+    head = fit_probe(rows, labels, n_classes, penalty=settings.penalty, start=start)
+    answers = head.logits(test_rows).argmax(1)
+    seconds = time.monotonic() - started
+    return TrialResult.of(answers, test_labels, n_classes, n_train=len(rows), seconds=seconds)
 
 
 @dataclass
@@ -104,6 +122,7 @@ class Workbench:
     """What all trials of a job share: the images (N, ...) with their labels, the test, the training, the book.
 
     For probes the images are rows of features (N, d). Fine-tuned nets begin with what ``pretrained`` opens for each.
+    ``probe_start`` is the head that probes are looked for near, one for all of them.
     ``full`` is how the whole pool is trained on, where that is not as ``training`` says (``kinds.for_full``).
 
     ``total`` is the number of images that all planned trials train on, every epoch counted: the job's progress is
@@ -126,6 +145,7 @@ class Workbench:
     earlier: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     pretrained: Callable[[], Pretrained] | None = None
     full: TrialSettings | None = None
+    probe_start: Linear | None = None
     _weights: dict[str, str] = field(default_factory=dict)
     _finished: set[str] = field(default_factory=set)
     _marks: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -180,6 +200,8 @@ class Workbench:
             "n_train": trained.n_train,
             "n_test": trained.n_test,
             "n_correct": trained.n_correct,
+            "right_by_class": list(trained.right_by_class),
+            "n_by_class": list(trained.n_by_class),
             "seconds": round(trained.seconds, 3),
             "mark": mark,
             "note": note,
@@ -192,7 +214,8 @@ class Workbench:
         data = (images, self.labels[idx], self.test_images, self.test_labels)
         progress = PartProgress(self.progress, self.done, len(idx) * training.epochs, self.total, facts)
         if isinstance(training, ProbeSettings):
-            return probe_trial(*data, n_classes=self.n_classes, settings=training, progress=progress)
+            probing: dict[str, Any] = {"progress": progress, "start": self.probe_start}
+            return probe_trial(*data, n_classes=self.n_classes, settings=training, **probing)
         begin: dict[str, Any] = {} if self.pretrained is None else {"pretrained": self.pretrained()}
         return train_trial(
             *data,

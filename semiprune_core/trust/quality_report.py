@@ -265,8 +265,9 @@ def pool_of_run(pool: Pool, run: PseudoRun) -> Pool:
 
 def reference_labels_of(pool: Pool, run: PseudoRun) -> tuple[IntArray, tuple[str, ...]]:
     """Reference labels (N,) over the run's classes followed by the classes it does not know; -1 for none."""
-    places = pool_classes(pool, run.class_names)
-    unknown = tuple(name for name, place in zip(pool.class_names, places) if place < 0)
+    places = pool_classes(pool, run)
+    missing = [name for name, place in zip(pool.class_names, places) if place < 0]
+    unknown = tuple(f"{name} (reference)" if name in run.class_names else name for name in missing)
     places[:-1][places[:-1] < 0] = len(run.class_names) + np.arange(len(unknown))
     return places[pool.reference_labels], (*run.class_names, *unknown)
 
@@ -401,18 +402,6 @@ def _against(predicted: IntArray, truth: IntArray, use: BoolArray, names: tuple[
     table = confusion_matrix(truth[use], predicted[use], len(names))
     right = float(np.trace(table) / n)
     return AgainstReference(n, right, balanced_accuracy(table), nmi(table), ari(table), table, names)
-
-
-def confused(
-    pool: Pool, run: PseudoRun, true_name: str, predicted_name: str, mask: BoolArray | None = None
-) -> IntArray:
-    """Positions of the images in one cell of the confusion matrix, least sure first."""
-    pool = pool_of_run(pool, run)
-    truth, names = reference_labels_of(pool, run)
-    predicted = np.asarray(run.predicted())
-    cell = (truth == names.index(true_name)) & (predicted == names.index(predicted_name)) & ~run.labels().human_mask
-    positions = np.flatnonzero(cell if mask is None else cell & mask)
-    return positions[np.argsort(np.asarray(run.confidence())[positions], kind="stable")]
 
 
 def rightness(pool: Pool, run: PseudoRun, human: IntArray | None = None) -> IntArray:

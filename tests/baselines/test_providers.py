@@ -20,7 +20,7 @@ from semiprune_core.baselines.evidence import (
 )
 from semiprune_core.baselines.features import feature_settings
 from semiprune_core.baselines.providers import CHOSEN_BY
-from semiprune_core.baselines.settings import EncoderSettings
+from semiprune_core.baselines.settings import ClusterSettings, EncoderSettings
 from semiprune_core.cli import main
 from semiprune_core.coresets import CoresetRequest, build_coreset, more_ratios, own_evidence
 from semiprune_core.coresets.score_view import open_view
@@ -43,6 +43,7 @@ from semiprune_core.results import latest_scores
 from semiprune_core.results.evidence import EvidenceRun, open_evidence, write_evidence
 from semiprune_core.scores import ScoreTable
 from semiprune_core.selection import Basis
+from tests.support.features import add_features
 from tests.support.pseudo_runs import label_share
 from tests.support.scored_projects import make_pool, make_scored
 
@@ -110,6 +111,28 @@ def test_evidence_is_made_once_found_again_and_never_taken_for_the_lines_own(met
     assert first.artifact.inputs["pool"] == project.pool().hash
     other = stored_evidence(method, request(project, seed=1))
     assert other.artifact.id != first.artifact.id
+
+
+@pytest.mark.parametrize("method", ["fully_supervised", "elfs", "extrapolation_knn", "extrapolation_gnn"])
+def test_a_baseline_is_scored_by_a_head_on_features_where_asked(method, project, monkeypatch):
+    from_scratch = stored_evidence(method, request(project))
+    asked = {**QUICK, "encoder": "originals", "start": "frozen", "training": {"epochs": 4}}
+    with pytest.raises(MissingStepError, match="features"):
+        stored_evidence(method, EvidenceRequest(project, Collected(), settings=asked))
+    add_features(project)
+    monkeypatch.setattr(supervised_run, "train_supervised", lambda *a, **k: pytest.fail("a net was trained"))
+    found = stored_evidence(method, EvidenceRequest(project, Collected(), settings=asked))
+    assert found.artifact.id != from_scratch.artifact.id and found.n_epochs == 4
+    assert set(found.names) == set(from_scratch.names) and found.n_epochs == found.table().settings["dual_epochs"]
+    again = stored_evidence(method, EvidenceRequest(project, Collected(), settings=asked))
+    assert again.artifact.id == found.artifact.id
+    own = Basis(80)
+    assert found.basis(own).start == "frozen" and from_scratch.basis(own).start != "frozen"
+
+
+def test_a_baseline_begins_from_scratch_or_on_features():
+    with pytest.raises(InvalidSettingError, match="start"):
+        ClusterSettings(start="finetuned")
 
 
 @pytest.mark.parametrize("method", ["zcore", "fully_supervised", "elfs"])

@@ -17,6 +17,7 @@ from semiprune_core.copies import copy_project
 from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import LabelStore, open_store, schema
+from semiprune_core.labeling.leases import WAITING
 from semiprune_core.progress import Collected
 from semiprune_core.project.pool import PoolSettings, show_id
 from semiprune_core.project.workspace import Project, Workspace
@@ -145,7 +146,9 @@ class DeckPage:
     def leased(self) -> int:
         """How many images this annotator holds."""
         query = sa.select(sa.func.count()).where(
-            schema.leases.c.project == self.store.project, schema.leases.c.annotator == self.annotator
+            schema.leases.c.project == self.store.project,
+            schema.leases.c.annotator == self.annotator,
+            schema.leases.c.image_id != WAITING,  # the place of somebody for whom nothing is left
         )
         with self.store.database.read() as connection:
             return int(connection.execute(query).scalar_one())

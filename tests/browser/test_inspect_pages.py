@@ -14,7 +14,7 @@ from semiprune_core.progress import Collected
 from semiprune_core.project.pool import show_id
 from semiprune_core.refresh import freshness
 from semiprune_core.results import latest_pseudo
-from semiprune_core.trust import quality_report
+from semiprune_core.trust.confusion import confusion_of
 from tests.browser.label_support import choose, settled
 from tests.support.demo_pool import write_tenth
 from tests.support.pseudo_runs import fake_pseudo, label_share
@@ -78,6 +78,21 @@ def lasso(page, centre, half):
     page.mouse.up()
 
 
+def turned(canvas, *, ctrl):
+    """Turn the wheel over the map: whether it kept that from the page, and whether it looks different."""
+    return tuple(
+        canvas.evaluate(
+            """(c, ctrlKey) => {
+              const before = c.studio.where(0).join();
+              const turn = new WheelEvent("wheel", { deltaY: -200, ctrlKey, cancelable: true });
+              c.dispatchEvent(turn);
+              return [turn.defaultPrevented, c.studio.where(0).join() !== before];
+            }""",
+            ctrl,
+        )
+    )
+
+
 def shown_ids(page):
     return page.locator(".grid .cell").evaluate_all("cells => cells.map((cell) => cell.dataset.id)")
 
@@ -117,6 +132,12 @@ def test_a_lasso_over_two_classes_gives_exactly_these_images(page, server, proje
     expect(page.locator(".grid .cell")).to_have_count(len(held))
     assert set(shown_ids(page)) == {show_id(number) for number in pool.ids[held]}
     assert sorted(canvas.evaluate("c => c.studio.selected()")) == held.tolist()
+    expect(page.locator(".map .count")).to_have_text(f"{len(held)} selected")
+    gallery = page.locator(".grid .cell").first
+    assert gallery.bounding_box()["x"] > canvas.bounding_box()["x"] + canvas.bounding_box()["width"]  # beside it
+    assert turned(canvas, ctrl=False) == (False, False)  # the wheel belongs to the page
+    expect(page.get_by_text("Hold Ctrl to zoom")).to_have_count(1)
+    assert turned(canvas, ctrl=True) == (True, True)
     settled(page)
     page.get_by_role("button", name="Clear", exact=True).click()
     expect(page.locator(".grid .cell")).to_have_count(0)
@@ -161,9 +182,10 @@ def test_a_correction_in_the_gallery_changes_the_store_and_what_follows_is_out_o
 
 def test_a_click_on_a_confusion_cell_gives_its_images(page, server, project):
     pool, run = project.pool(), latest_pseudo(project)
-    names = run.class_names
-    pairs = [(row, column) for row in range(len(names)) for column in range(len(names)) if row != column]
-    confused = {pair: quality_report.confused(pool, run, *(names[number] for number in pair)) for pair in pairs}
+    n_classes = len(run.class_names)
+    pairs = [(row, column) for row in range(n_classes) for column in range(n_classes) if row != column]
+    confusion = confusion_of(pool, run)
+    confused = {pair: confusion.cell(*pair) for pair in pairs}
     (row, column), wanted = max(confused.items(), key=lambda item: len(item[1]))
     assert len(wanted)
     open_page(page, server, "pseudo")

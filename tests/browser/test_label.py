@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
+from semiprune_core.labeling import Event, open_store
 from semiprune_core.project.pool import show_id
 from tests.browser.label_support import DeckPage, choose, seen_and_pressed
 from tests.support.waiting import wait_until
@@ -263,6 +264,25 @@ def test_the_page_says_when_the_subset_is_complete(studio, context):
     assert "complete" in deck.page.locator(".word").inner_text()
 
 
+def test_practice_tells_how_often_one_agrees_and_saves_nothing(studio, context):
+    project = studio.project("practice", n=3)
+    store = open_store(project)
+    ids = [int(image) for image in project.pool().ids]
+    store.append([Event(event_id=f"p{i}", annotator="bob", action="label", image_id=i, class_id=0) for i in ids])
+    deck = DeckPage(studio, project, context)
+    deck.page.goto(f"{studio.url}/label?project={project.name}")
+    button = deck.page.get_by_role("button", name="Practice on 20 images")
+    expect(button).to_have_count(1)  # not before the browser has told the name
+    button.click()
+    last, kept = store.last_seq, []
+    for key in "121":
+        kept.append(deck.ready())
+        deck.press(key)
+    deck.page.get_by_text("You agree with the labels on 2 of 3.").wait_for()
+    assert deck.status() == "Practice: nothing is saved" and len(set(kept)) == 3
+    assert store.last_seq == last and deck.leased() == 0
+
+
 def test_the_grid_labels_a_selection_and_undoes_it_whole(studio, context):
     deck = DeckPage(studio, studio.project("t-grid"), context).open()
     page = deck.page
@@ -292,11 +312,11 @@ def test_the_grid_labels_a_selection_and_undoes_it_whole(studio, context):
     page.mouse.down()
     page.mouse.move(corner["x"] + 20, corner["y"] + 20, steps=4)
     page.mouse.up()
-    assert page.locator(".cell[aria-selected='true']").count() == 3
+    assert page.locator(".cell[aria-pressed='true']").count() == 3
     deck.press("Escape")
     cells.nth(0).click()
     page.locator(".similar").click()
-    wait_until(lambda: page.locator(".cell[aria-selected='true']").count() == 12, "the similar ones")
+    wait_until(lambda: page.locator(".cell[aria-pressed='true']").count() == 12, "the similar ones")
     deck.press("Control+a", "3")
     deck.all_saved()
     assert len(deck.labels()) == 40

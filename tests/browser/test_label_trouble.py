@@ -75,24 +75,44 @@ def test_a_reload_in_the_middle_keeps_unsent_labels(deck):
 
 @pytest.mark.parametrize("answer", ["Keep that", "Replace with mine"])
 def test_the_second_of_two_tabs_is_told(deck, studio, context, answer):
-    other = DeckPage(studio, deck.project, context).open()
     image = deck.shown()
-    assert other.shown() == image
-    deck.page.bring_to_front()
     deck.press("1")
     deck.all_saved()
+    other = DeckPage(studio, deck.project, context).open()
+    deck.page.bring_to_front()
+    deck.press("ArrowLeft", "3")
+    deck.all_saved()
     other.page.bring_to_front()
+    other.press("ArrowLeft")
+    assert other.ready() == image
     other.press("2")
     banner = other.page.locator(".banner")
     banner.wait_for()
     assert "changed by you in another window" in banner.inner_text()
-    assert "to 'cat'" in banner.inner_text()
-    assert deck.labels() == {image: 0}  # nothing was overwritten
+    assert "to 'owl'" in banner.inner_text()
+    assert deck.labels() == {image: 2}  # nothing was overwritten
     assert other.status() == "1 not saved: changed elsewhere"
     banner.get_by_text(answer).click()
     other.all_saved()
-    assert deck.labels() == {image: 0 if answer == "Keep that" else 1}
+    assert deck.labels() == {image: 2 if answer == "Keep that" else 1}
     assert not banner.is_visible()
+
+
+def test_two_tabs_of_one_person_get_different_images_until_one_takes_the_rest_over(deck, studio, context):
+    """Tab one has thirty of the forty, the other gets ten; when those are done it may take over what is left."""
+    other = DeckPage(studio, deck.project, context).open()
+    mine = {card["id"] for card in deck.cards()}
+    assert not mine & {card["id"] for card in other.cards()}
+    other.page.bring_to_front()
+    for _ in range(len(other.cards())):
+        other.ready()
+        other.press("2")
+    other.all_saved()
+    other.page.get_by_text("Another tab of yours has the remaining images.").wait_for()
+    assert len(other.labels()) == 40 - len(mine)
+    other.page.get_by_role("button", name="Take them here").click()
+    assert other.ready() in mine
+    assert len(other.decisions()) == 40 - len(mine)  # no key labeled twice
 
 
 def _decide_and_leave(deck):

@@ -60,7 +60,7 @@ def test_select_writes_a_coreset_and_its_files(run, scored):
         assert len(list(csv.DictReader(file))) == 5
     assert run(*words, "--gamma", "0.5", "--T", "11")[1]["hash"] == said["hash"]
     code, again = run("export", scored.name, "--coreset", said["coreset"], "--format", "csv")
-    assert code == 0 and again["files"] == said["files"]
+    assert code == 0 and again["exports"][0]["files"] == said["files"]
 
 
 def test_clean_labels_are_an_aim_that_stays_with_the_coreset(run, scored):

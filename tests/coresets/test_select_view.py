@@ -1,21 +1,22 @@
 """What a coreset would do, before it is built; coresets side by side."""
 
 import dataclasses
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from semiprune_core.coresets import CoresetRequest, build_coreset, choose_coreset, select_view
+from semiprune_core.coresets import CoresetRequest, build_coreset, evidence_behind
 from semiprune_core.coresets.score_view import open_view
 from semiprune_core.coresets.select_view import changed, compare, preview
-from semiprune_core.errors import InvalidSettingError, UnknownNameError
-from semiprune_core.methods import METHODS
+from semiprune_core.errors import InvalidSettingError, MissingStepError, UnknownNameError
+from semiprune_core.methods import METHODS, select_coreset
+from semiprune_core.progress import Collected
 from semiprune_core.project.workspace import Workspace
-from semiprune_core.records import Coreset, Evidence, coreset_size
-from semiprune_core.results import PseudoRun, latest_scores
+from semiprune_core.records import Coreset, coreset_size
+from semiprune_core.results import latest_scores
 from semiprune_core.results.score_source import has_own_evidence
-from semiprune_core.selection import SELECTORS, Basis
+from semiprune_core.scan import scan
+from semiprune_core.selection import SELECTORS
 from tests.support.scored_projects import make_scored
 
 
@@ -73,74 +74,6 @@ def test_beta_shows_its_density_over_the_mean_probability(view):
     assert preview(view, CoresetRequest()).density is None
 
 
-def test_the_error_comes_from_held_out_labels_that_are_right_and_kept(view):
-    found = preview(view, CoresetRequest(method="random", pruning_ratio=0.3))
-    held, mask = np.asarray(view.pseudo.held_out_mask()), found.coreset.mask
-    right = (view.pseudo.predicted() == view.reference) & held & mask
-    kept = mask[~view.labels.human_mask].mean()
-    assert found.error.n == held.sum()
-    assert np.isclose(found.error.value, np.clip(1 - right.sum() / held.sum() / kept, 0, 1))
-    assert 0 <= found.error.low <= found.error.value <= found.error.high <= 1
-
-
-@pytest.mark.parametrize("method", ["cutoff", "random", "top"])
-def test_the_estimate_is_right_on_average_though_held_out_images_are_scored_with_their_right_label(method):
-    """Scores depend on whether the *used* label is right; the naive count inside the coreset is off by far."""
-    rng = np.random.default_rng(0)
-    n, estimates, truths, naive = 4000, [], [], []
-    for _ in range(12):
-        wrong = rng.random(n) < 0.2
-        human = rng.random(n) < 0.5
-        aum = rng.random(n) - 2.0 * (wrong & ~human)
-        labels = np.where(wrong & ~human, 1, 0)
-        view = fake_view(aum, labels, predicted=wrong.astype(int), human=human)
-        request = CoresetRequest(
-            method=method, pruning_ratio=0.6, given={"cutoff": 0.3 if method == "cutoff" else None}
-        )
-        coreset = choose_coreset(view.evidence, request, Basis(n))
-        estimates.append(select_view.estimated_error(view, coreset).value)
-        pseudo = coreset.mask & ~human
-        truths.append(wrong[pseudo].mean())
-        naive.append(wrong[coreset.mask & human].mean())
-    assert abs(np.mean(estimates) - np.mean(truths)) < 0.03
-    if method != "random":
-        assert abs(np.mean(naive) - np.mean(truths)) > 0.1
-
-
-def fake_view(aum, labels, *, predicted, human):
-    """Just what the estimate looks at."""
-    pseudo = SimpleNamespace(
-        artifact=SimpleNamespace(settings={}), held_out_mask=lambda: human, predicted=lambda: predicted
-    )
-    known = np.where(human, 0, labels)
-    return SimpleNamespace(
-        pseudo=pseudo,
-        labels=SimpleNamespace(labels=known, human_mask=human),
-        evidence=Evidence(len(aum), {"aum": aum}),
-    )
-
-
-def test_too_few_held_out_labels_give_no_number_but_a_sentence(view, monkeypatch):
-    coreset = preview(view, CoresetRequest(method="random", pruning_ratio=0.5)).coreset
-    few = np.zeros(200, dtype=bool)
-    few[:7] = True
-    monkeypatch.setattr(PseudoRun, "held_out_mask", lambda self: few)
-    found = select_view.estimated_error(view, coreset)
-    assert found.value is None and "7 were held out" in found.words
-
-
-@pytest.mark.parametrize("option", ["keep_human", "same_annotation_budget"])
-def test_kept_human_labels_measure_nothing(view, option):
-    found = preview(view, CoresetRequest(method="random", pruning_ratio=0.3, **{option: True}))
-    assert found.error.value is None
-
-
-def test_a_model_that_has_seen_all_labels_is_not_measured(view, monkeypatch):
-    monkeypatch.setitem(view.pseudo.artifact.settings, "refit", True)
-    coreset = preview(view, CoresetRequest(method="random", pruning_ratio=0.5)).coreset
-    assert select_view.estimated_error(view, coreset).value is None
-
-
 def test_a_cutoff_drops_wrong_labels(view):
     found = preview(view, CoresetRequest(pruning_ratio=0.5, given={"cutoff": 0.2}))
     assert found.wrong_after.value < found.wrong_before.value / 2
@@ -153,11 +86,11 @@ def test_it_is_told_when_the_coreset_has_more_wrong_labels_than_the_pool(view):
     assert hard.has_more_wrong_labels and not clean.has_more_wrong_labels
 
 
-def test_without_reference_labels_the_held_out_ones_tell(view):
+def test_without_reference_labels_the_estimate_tells(view):
     hard = preview(view, CoresetRequest(pruning_ratio=0.8, given={"cutoff": 0.0}))
     blind = dataclasses.replace(hard, wrong_before=None, wrong_after=None)
-    for low, told in ((0.3, True), (0.1, False), (None, False)):
-        error = dataclasses.replace(hard.error, low=low, everywhere=0.2)
+    for more, told in ((0.95, True), (0.5, False)):
+        error = dataclasses.replace(hard.error, more=more)
         assert dataclasses.replace(blind, error=error).has_more_wrong_labels is told
 
 
@@ -183,3 +116,20 @@ def test_what_changed_is_counted_by_class():
     change = changed(coreset(0, 1, 2), coreset(1, 2, 5), np.array([0, 0, 1, 1, 2, 2]), 3)
     assert change.added.tolist() == [5] and change.removed.tolist() == [0]
     assert change.classes.tolist() == [-1, 0, 1]
+
+
+def test_one_of_each_is_previewed_and_built_by_a_scan(tmp_path):
+    project = make_scored(Workspace.open(tmp_path / "home"), tmp_path, n=60)
+    request = CoresetRequest(method="random", pruning_ratio=0.5, one_of_each=True)
+    with pytest.raises(MissingStepError, match="Scan"):
+        build_coreset(project, request)
+    found = scan(project, Collected())
+    run = build_coreset(project, request)
+    assert run.artifact.inputs["scan"] == found.artifact.hash
+    assert run.artifact.settings["options"]["one_of_each"] is True
+    shown = preview(open_view(project, latest_scores(project)), request, found=found)
+    assert shown.coreset.indices.tolist() == run.coreset().indices.tolist()
+    again = select_coreset(
+        evidence_behind(project, run), "random", pruning_ratio=0.5, seed=0, **run.artifact.settings["options"]
+    )
+    assert again.indices.tolist() == run.coreset().indices.tolist()

@@ -14,12 +14,15 @@ from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.demo import finished as finished_demo
 from semiprune_core.errors import InvalidDataError, WorkspaceError
 from semiprune_core.exporting.verify import first_difference, verify
+from semiprune_core.importing import ImportSettings, import_source
+from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import open_store
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.project import artifacts
+from semiprune_core.project.pool import PoolSettings
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.refresh import freshness
-from semiprune_core.results import latest_pseudo, latest_scores
+from semiprune_core.results import latest_pseudo, latest_scores, made_from
 from semiprune_core.selection import AIMS
 from semiprune_core.trust.review import label_images
 from tests.support.waiting import PATIENCE
@@ -161,12 +164,32 @@ def test_a_changed_artifact_is_refused_even_if_the_archive_agrees(project, tmp_p
     assert project.latest("scores") is None and not list(project.artifacts_folder.glob(".*"))
 
 
-def test_another_pool_is_refused_with_the_way_out(project, tmp_path):
-    def change(name, data):
-        return json.dumps({**json.loads(data), "pool": "0" * 64}).encode() if name == finished_demo.MANIFEST else data
+def open_on(workspace, source, **pool):
+    """The finished demo, opened where a pool is already."""
+    project = workspace.create(finished_demo.TITLE, name=finished_demo.NAME)
+    settings = ImportSettings(source=source.to_json(), pool=PoolSettings(**pool).to_json())
+    import_source(project, settings, Collected())
+    finished_demo.unpack(workspace.project(project.name), Collected())
+    return workspace.project(project.name)
 
+
+def test_the_same_images_in_other_bytes_are_as_good(workspace, unpacked):
+    project = open_on(workspace, SourceSpec("demo"), size=32, channels=1)
+    assert project.pool().hash != unpacked.pool().hash
+    assert first_difference(verify(project.folder, Collected())) is None
+    assert freshness.out_of_date(project) == [] and steps.next_step(project) == steps.next_step(unpacked)
+    for mine, theirs in zip(project.artifacts("coreset"), unpacked.artifacts("coreset"), strict=True):
+        assert (
+            mine.hash != theirs.hash
+            and mine.path("indices.npy").read_bytes() == theirs.path("indices.npy").read_bytes()
+        )
+        assert made_from(project, mine, "scores").id == "scores-0001"
+    assert jobs.list_jobs(project, "dynamics")[0].pins["pool"] == project.pool().hash
+
+
+def test_other_images_are_refused_with_the_way_out(workspace, class_folder):
     with pytest.raises(InvalidDataError, match="make demo-artifacts") as caught:
-        finished_demo.unpack(project, Collected(), repacked(tmp_path / "other.zip", change))
+        open_on(workspace, SourceSpec("folder", str(class_folder)))
     assert caught.value.code == "OTHER_POOL"
 
 

@@ -11,6 +11,7 @@ from semiprune_core.evaluation.files import table_caption
 from semiprune_core.evaluation.runs import finished
 from semiprune_core.evaluation.studies import BudgetSettings, submit_study
 from semiprune_core.labeling import open_store
+from semiprune_core.labeling.class_names import NamedClasses
 from semiprune_core.search import submit_search
 from semiprune_core.training import keep_snapshot
 from semiprune_core.training.data import labels_on_pool
@@ -119,7 +120,9 @@ def test_only_uniformly_drawn_labels_may_test(workspace, tmp_path):
 
 def held_out_of_pseudo(store, pool):
     labels = np.zeros(len(pool), int)
-    test, held, _ = data._held("pseudo", labels, ("a", "b"), pool, store.snapshot(), store.final_test(), np.arange(60))
+    test, held, _ = data._held(
+        "pseudo", labels, NamedClasses(("a", "b"), ()), pool, store.snapshot(), store.final_test(), np.arange(60)
+    )
     assert test == HELD_OUT
     return held
 

@@ -15,7 +15,7 @@ from semiprune_core.progress import Collected
 from semiprune_core.project.artifacts import open_artifact
 from semiprune_core.project.spreadsheet import TRIGGERS
 from semiprune_core.project.workspace import Workspace
-from semiprune_core.records import Trajectory
+from semiprune_core.records import ClassProbs, Trajectory
 from semiprune_core.results import write_pseudo, write_scores
 from semiprune_core.scores import ScoreSettings, compute_scores
 from tests.conftest import make_class_folder
@@ -30,6 +30,9 @@ def add_scores(project, class_names=CLASSES, *, n_epochs=12, seed=0):
     predicted = rng.integers(0, len(class_names), n)
     human = np.arange(n) % 5 == 0
     labels = np.where(human, (predicted + 1) % len(class_names), predicted)
+    probs = np.random.default_rng(seed + 1).dirichlet(np.ones(len(class_names)), n)
+    best = probs.argmax(1)
+    probs[np.arange(n), best], probs[np.arange(n), predicted] = probs[np.arange(n), predicted], probs.max(1)
     with project.draft("pseudo", settings={}, inputs={"pool": pool.hash, "labels": "ab" * 32}, seed=seed) as draft:
         write_pseudo(
             draft,
@@ -42,6 +45,7 @@ def add_scores(project, class_names=CLASSES, *, n_epochs=12, seed=0):
             class_names=tuple(class_names),
             quality=None,
             history=[],
+            probs=ClassProbs.of(probs),
         )
     pseudo = open_artifact(draft.folder)
     prob = rng.uniform(0.05, 0.95, (n_epochs, n))

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def test_ratios_are_those_of_one_method(run, select):
     wanted = select(0.5, method="semi_aum_cutoff")
     select(0.5, method="random")
     code, said = run("export", "test", "--ratios", "0.5", "--method", "semi_aum_cutoff")
-    assert (code, said["coreset"]) == (0, wanted.artifact.id)
+    assert (code, said["exports"][0]["coreset"], said["nesting"]) == (0, wanted.artifact.id, None)
     select(0.9, method="semi_aum_cutoff")
     code, said = run("export", "test", "--ratios", "0.5,0.9")  # the method of the latest coreset
     assert [one["coreset"] for one in said["exports"]][0] == wanted.artifact.id
@@ -81,6 +82,8 @@ def test_no_ratio_is_refused(project):
 def test_export_writes_the_latest_coreset_and_verify_proves_it(run, project, select):
     select()
     code, said = run("export", "test", "--format", "jsonl")
+    [said] = said["exports"]
+    assert said["warnings"] == []
     human = np.load(project.latest("pseudo").path("human_mask.npy"))
     n_human = int(human[CoresetRun(project.latest("coreset")).coreset().indices].sum())
     assert (code, said["format"], said["n_human"], said["n_pseudo"]) == (0, "jsonl", n_human, 20 - n_human)
@@ -95,6 +98,29 @@ def test_export_writes_the_latest_coreset_and_verify_proves_it(run, project, sel
     assert list(proof["differences"]) == [path.rsplit("/", 1)[1]]
 
 
+def test_an_export_goes_where_it_is_told_and_is_proven_there(run, project, select, tmp_path):
+    select()
+    out = tmp_path / "new" / "folder"
+    code, said = run("export", "test", "--format", "csv", "--absolute", "--out", str(out))
+    files = said["exports"][0]["files"]
+    assert code == 0 and {Path(path).parent for path in files.values()} == {out}
+    assert not list(project.exports_folder.glob("*"))
+    with open(files["kept"], newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert all(Path(row["file"]).is_file() and row["file"].endswith(row["path"]) for row in rows)
+    code, proof = run("verify", str(out))
+    assert (code, proof["ok"]) == (0, True)
+    code, said = run("export", "test", "--out", files["kept"])
+    assert code == 1 and "is a file" in said["error"]
+
+
+def test_the_warnings_of_an_export_are_in_its_json(run, select):
+    select(0.95)
+    code, said = run("export", "test", "--format", "imagefolder,csv")
+    first, second = said["exports"]
+    assert code == 0 and "has no image in this coreset" in first["warnings"][0] and second["warnings"] == []
+
+
 @pytest.mark.parametrize(
     "words, said",
     [
@@ -102,6 +128,10 @@ def test_export_writes_the_latest_coreset_and_verify_proves_it(run, project, sel
         (("--ratios", "0.25"), "no coreset of semi_aum_cutoff at ratio 0.25"),
         (("--coreset", "scores-0001"), "is not a coreset"),
         (("--format", "imagefolder", "--images", "reference"), "reference"),
+        (
+            ("--format", "csv,indices,lightly", "--absolute"),
+            "is for csv, jsonl, parquet, paths, not for ind",
+        ),
     ],
 )
 def test_what_cannot_be_exported_is_refused_in_words(words, said, run, project, select):

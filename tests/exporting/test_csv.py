@@ -2,17 +2,19 @@
 
 import csv
 import dataclasses
+import io
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from semiprune_core import files
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.errors import MissingStepError
-from semiprune_core.exporting import COLUMNS, export_csv, hex_ids, safe_texts
-from semiprune_core.project.pool import show_id
+from semiprune_core.exporting import COLUMNS, export_csv, export_ids, safe_texts
+from semiprune_core.project.pool import export_id
 from semiprune_core.project.spreadsheet import safe_cell
 from semiprune_core.results import PseudoRun, latest_scores, open_coreset
 from semiprune_core.scores import SCORES
@@ -37,9 +39,9 @@ def test_kept_rows_and_the_twin_with_all(project):
     assert len(kept) == 12 and len(everything) == 60
     assert kept == [row for row in everything if row["kept"] == "1"]
     pool, coreset = project.pool(), run.coreset()
-    assert [row["image_id"] for row in everything] == [show_id(one) for one in pool.ids]
+    assert [row["image_id"] for row in everything] == [export_id(one) for one in pool.ids]
     best = min(kept, key=lambda row: int(row["rank"]))
-    assert best["image_id"] == show_id(pool.ids[coreset.indices[0]])
+    assert best["image_id"] == export_id(pool.ids[coreset.indices[0]])
     assert {row["rank"] for row in everything if row["kept"] == "0"} == {""}
     pseudo = PseudoRun(project.latest("pseudo"))
     for row, label, human, answer in zip(
@@ -80,9 +82,11 @@ def test_a_column_of_texts_is_treated_like_each_of_them():
     assert safe_texts(pa.array(texts)).to_pylist() == [safe_cell(text) for text in texts]
 
 
-def test_ids_are_written_as_they_are_shown():
-    ids = np.array([0, 1, 2**64 - 1, 0xABC], dtype=np.uint64)
-    assert hex_ids(ids).to_pylist() == [show_id(one) for one in ids]
+def test_no_spreadsheet_takes_an_id_for_a_number():
+    ids = np.array([0, 1, 2**64 - 1, 0xABC, 0x1234567890123456, 0x5E25], dtype=np.uint64)
+    written = export_ids(ids).to_pylist()
+    assert written == [export_id(one) for one in ids] and written[4] == "i1234567890123456"
+    assert pd.read_csv(io.StringIO("image_id\n" + "\n".join(written)))["image_id"].tolist() == written
 
 
 def test_a_coreset_of_another_pool_is_refused(project):

@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from semiprune_core.errors import InvalidSettingError, UnknownNameError, WorkspaceError
+from semiprune_core.errors import InvalidSettingError, MissingStepError, UnknownNameError, WorkspaceError
 from semiprune_core.exporting import (
     COLUMNS,
     FORMATS,
@@ -27,9 +27,11 @@ from semiprune_core.exporting import (
     open_content,
 )
 from semiprune_core.exporting.trees import folder_names, image_name, safe_name
-from semiprune_core.labeling.label_files import Problems, read_label_studio_rows
+from semiprune_core.labeling import Event, open_store
+from semiprune_core.labeling.exchange.label_studio import read_label_studio_rows
+from semiprune_core.labeling.exchange.rows import Problems
 from semiprune_core.progress import Collected, Stopped
-from semiprune_core.project.pool import show_id
+from semiprune_core.project.pool import export_id
 from semiprune_core.project.spreadsheet import TRIGGERS
 from semiprune_core.scores import SCORES
 from tests.exporting.conftest import select_in
@@ -199,11 +201,10 @@ def test_datasets_reads_the_hugging_face_folder(project, select, kept, tmp_path)
 
 def test_hugging_face_metadata_names_files_beside_it(project, select, kept):
     folder = export_coreset(project, select(), "huggingface", ExportOptions(images="copy")).files["folder"] / "train"
-    rows = read_csv(folder / "metadata.csv")
+    rows = [json.loads(line) for line in (folder / "metadata.jsonl").read_text("utf-8").splitlines()]
     assert all((folder / row["file_name"]).is_file() for row in rows)
-    assert [(row["label"], row["label_source"]) for row in rows] == [
-        (row["label"], row["label_source"]) for row in kept
-    ]
+    keys = ("image_id", "path", "label", "label_source")
+    assert [[row[key] for key in keys] for row in rows] == [[row[key] for key in keys] for row in kept]
 
 
 @pytest.mark.parametrize("way", ["copy", "reference"])
@@ -214,8 +215,8 @@ def test_fiftyone_finds_a_label_and_an_image_for_every_id(way, project, select, 
     if way == "copy":
         images = {path.stem: path for path in (folder / "data").iterdir()}
     else:
-        images = {name: Path(path) for name, path in json.loads((folder / "data.json").read_text()).items()}
-        assert not (folder / "data").exists()
+        images = {name: Path(name) for name in said["labels"]}
+        assert [path.name for path in (folder / "data").iterdir()] == [".keep"]  # FiftyOne asks for the folder
     assert set(images) == set(said["labels"]) and all(path.is_file() for path in images.values())
     answers = {label["attributes"]["image_id"]: label for label in said["labels"].values()}
     for row in kept:
@@ -237,7 +238,7 @@ def test_label_studio_tasks_come_by_doubt_with_predictions_and_human_answers_las
     assert scores == sorted(scores)
     for task in tasks:
         row = by_id[task["data"]["image_id"]]
-        assert unquote(task["data"]["image"].removeprefix("/data/local-files/?d=")) == row["path"]
+        assert unquote(task["data"]["image"].removeprefix("/data/local-files/?d=pictures/")) == row["path"]
         [prediction] = task["predictions"]
         [result] = prediction["result"]
         assert (result["type"], result["from_name"], result["to_name"]) == ("choices", "choice", "image")
@@ -249,6 +250,40 @@ def test_label_studio_tasks_come_by_doubt_with_predictions_and_human_answers_las
     }
     config = export.files["labelstudio-config"].read_text()
     assert config.count("<Choice ") == 3 and 'toName="image"' in config
+
+
+def test_class_probabilities_belong_to_the_kept_rows(project, select, kept):
+    found = export_coreset(project, select(), "probabilities")
+    probs, ids, labels, human = (np.load(found.files[role]) for role in ("probs", "ids", "labels", "human"))
+    names = found.manifest["class_names"]
+    assert probs.shape == (20, 3) and probs.dtype == np.float32 and np.allclose(probs.sum(1), 1)
+    assert ids.tolist() == [row["image_id"] for row in kept]
+    assert [names[label] for label in labels] == [row["label"] for row in kept]
+    assert [names[best] for best in probs.argmax(1)] == [row["pseudo_label"] for row in kept]
+    assert human.tolist() == [row["label_source"] == "human" for row in kept]
+
+
+def test_a_class_that_was_merged_brings_its_probability_along(project, select):
+    run, store = select(), open_store(project)
+    store.classes.add(["cat", "dog", "owl", "yak"], annotator="ada")
+    before = open_content(project, run).class_probs(np.arange(4))
+    numbers = {one.name: one.class_id for one in store.classes.all()}
+    image = int(project.pool().ids[9])
+    store.append([Event(event_id="y", annotator="ada", action="label", image_id=image, class_id=numbers["yak"])])
+    store.classes.merge(numbers["owl"], into=numbers["cat"], annotator="ada")
+    content = open_content(project, run)
+    probs = content.class_probs(np.arange(4))
+    place = {name: number for number, name in enumerate(content.class_names)}
+    assert np.allclose(probs[:, place["cat"]], before[:, 0] + before[:, 2]) and np.allclose(probs.sum(1), 1)
+    assert (probs[:, place["yak"]] == 0).all()
+
+
+def test_a_run_from_before_probabilities_were_kept_says_so(project, select):
+    run = select()
+    for name in ("probs.npy", "probs_classes.npy"):
+        project.latest("pseudo").path(name).unlink()
+    with pytest.raises(MissingStepError, match="before class probabilities were kept"):
+        export_coreset(project, run, "probabilities")
 
 
 def test_lightly_gets_absolute_paths_and_sources(project, select, kept):
@@ -272,11 +307,25 @@ def test_no_cell_of_the_safe_csv_is_a_formula_and_the_exact_one_gives_every_text
     assert [row["label"] for row in rows] == [content.class_names[label] for label in content.labels.labels]
     assert [row["pseudo_label"] for row in rows] == [content.class_names[label] for label in content.predicted]
     assert {safe.kept, safe.everything}.isdisjoint({exact.kept, exact.everything})
-    for name in ("huggingface", "imagefolder"):
-        root = export_coreset(hostile, run, name, ExportOptions(images="copy")).files["folder"]
-        for table in root.rglob("*.csv"):
-            cells = [cell for row in read_csv(table) for cell in row.values() if cell.startswith(TRIGGERS)]
-            assert not [cell for cell in cells if not is_number(cell)]
+    root = export_coreset(hostile, run, "imagefolder", ExportOptions(images="copy")).files["folder"]
+    cells = [cell for row in read_csv(root / "labels.csv") for cell in row.values() if cell.startswith(TRIGGERS)]
+    assert not [cell for cell in cells if not is_number(cell)]
+
+
+def test_what_no_spreadsheet_opens_keeps_every_name(hostile):
+    run = select_in(hostile, 0.0)
+    content = open_content(hostile, run)
+    wanted = [content.class_names[label] for label in content.labels.labels]
+    assert any(name.startswith(TRIGGERS) for name in wanted)
+    root = export_coreset(hostile, run, "huggingface", ExportOptions(images="copy")).files["folder"]
+    lines = (root / "train" / "metadata.jsonl").read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["label"] for row in rows] == wanted
+    assert [row["path"] for row in rows] == content.pool.column("path").to_pylist()
+    root = export_coreset(hostile, run, "fiftyone", ExportOptions(images="copy")).files["folder"]
+    said = json.loads((root / "labels.json").read_text("utf-8"))
+    by_id = {one["attributes"]["image_id"]: said["classes"][one["label"]] for one in said["labels"].values()}
+    assert [by_id[row["image_id"]] for row in rows] == wanted
 
 
 def test_numbers_in_the_exact_csv_are_the_stored_ones(project, select):
@@ -304,7 +353,7 @@ def test_two_classes_never_share_a_folder():
 
 def test_an_image_gets_the_ending_of_its_content(project):
     pool = project.pool()
-    assert image_name(pool, 0, b"\xff\xd8\xff").endswith(f"{show_id(pool.ids[0])}.jpg")
+    assert image_name(pool, 0, b"\xff\xd8\xff").endswith(f"{export_id(pool.ids[0])}.jpg")
 
 
 def test_a_changed_original_is_not_exported(own_project):

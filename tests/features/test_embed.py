@@ -98,10 +98,13 @@ def test_a_weights_file_for_two_encoders_is_refused(photos):
         submit_features(photos, encoders.PAIR, weights="some.safetensors")
 
 
-def test_nothing_is_computed_twice(photos, tmp_path, monkeypatch):
+def test_nothing_is_computed_twice_nor_opened_where_the_files_tell(photos, tmp_path, monkeypatch):
     made = run(photos, tmp_path / "work")
     monkeypatch.setattr(module, "open_engine", None)
+    monkeypatch.setattr(module, "open_encoder", None)
     assert run(photos, tmp_path / "work").artifact.id == made.artifact.id
+    with pytest.raises(TypeError):  # other weights are opened
+        run(photos, tmp_path / "work", QUICK.replace(encoder="efficientnet_lite2"))
 
 
 def test_more_images_are_computed_alone_and_test_images_have_a_file_of_their_own(

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.importing.images import FORMATS
 from semiprune_core.importing.sources import open_source, parse_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.importing.sources.manifest import preview
@@ -108,7 +109,11 @@ def _image_examples() -> dict[str, bytes]:
         "moving.webp": (image, "WEBP", {"save_all": True, "append_images": [image.rotate(90)]}),
         "ppm": (image, "PPM", {}),
         "pgm": (image.convert("L"), "PPM", {}),
+        "avif": (image, "AVIF", {"exif": exif}),
+        "clear.avif": (image.convert("RGBA"), "AVIF", {}),
     }
+    if "HEIF" in FORMATS:  # where its package is installed
+        many["heic"] = image, "HEIF", {"exif": exif}
     examples = {}
     for name, (picture_, kind, options) in many.items():
         buffer = io.BytesIO()

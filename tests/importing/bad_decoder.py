@@ -31,10 +31,10 @@ def die(*args):
 
 
 def swell(*args):
-    def check(size, name):
+    def check(size, name, *most):
         if name == CULPRIT:
             bytearray(2 << 30)  # not touched: only the limit keeps it from being had
-        _check_size(size, name)
+        _check_size(size, name, *most)
 
     images._check_size = check
     _work(*args)

@@ -18,8 +18,9 @@ from semiprune_core.importing import images, limited
 from semiprune_core.importing.sources import manifest, open_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.importing.workers import Place
-from semiprune_core.labeling import label_files
-from semiprune_core.labeling.label_files import Problems, read_label_studio_rows
+from semiprune_core.labeling.exchange import rows as label_rows
+from semiprune_core.labeling.exchange.label_studio import read_label_studio_rows
+from semiprune_core.labeling.exchange.rows import Problems
 from semiprune_core.paths import PathGuard
 from tests.support.effort import FULL
 
@@ -90,7 +91,7 @@ def test_many_equal_rows_take_no_memory_and_are_counted(tmp_path, monkeypatch):
 
 
 def test_a_label_file_of_numbers_is_listed_briefly(monkeypatch):
-    monkeypatch.setattr(label_files, "MOST_LISTED", 100)
+    monkeypatch.setattr(label_rows, "MOST_LISTED", 100)
     data = b"[" + b"0," * (5_000_000 if FULL else 200_000) + b"0]"
     problems = Problems()
     with Growth() as growth:

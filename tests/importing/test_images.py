@@ -31,6 +31,34 @@ def with_alpha(alpha: int) -> Image.Image:
     return Image.fromarray(np.dstack([picture(0, (8, 8, 3)), np.full((8, 8), alpha, np.uint8)]))
 
 
+def test_a_photograph_of_60_megapixels_is_decoded_where_it_is_a_jpeg():
+    wide = Image.new("L", (10_000, 6_000), 90)
+    assert images.decode(saved(wide, "JPEG"), name="x").pixels.shape == (6_000, 10_000)
+    with pytest.raises(SourceError, match="60.0 megapixels, more than the 50 allowed"):
+        images.decode(saved(wide, "PNG"), name="x")
+
+
+def test_a_damaged_avif_is_named():
+    data = saved(Image.fromarray(picture()), "AVIF")
+    assert images.decode(data, name="x").format == "AVIF"
+    rng = np.random.default_rng(0)
+    for cut in rng.integers(20, len(data), 20):
+        with pytest.raises(SourceError):
+            images.decode(data[:cut], name="x")
+
+
+def test_a_heic_is_read_with_its_package_and_named_without():
+    head = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"
+    with pytest.raises(SourceError) as caught:
+        images.decode(head, name="x")
+    if "HEIF" in images.FORMATS:
+        assert caught.value.code == "IMAGE_DAMAGED"
+        data = saved(Image.fromarray(np.kron(picture(), np.ones((8, 8, 1), np.uint8))), "HEIF")
+        assert images.decode(data, name="x").format == "HEIF"
+    else:
+        assert "a HEIC photograph (pip install pillow-heif" in str(caught.value)
+
+
 def test_plain_pictures_come_back_bit_by_bit():
     for pixels in (picture(), RAMP):
         for kind in ("PNG", "BMP", "TIFF", "PPM"):
@@ -40,7 +68,7 @@ def test_plain_pictures_come_back_bit_by_bit():
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("kind", ["PNG", "TIFF", "JPEG", "WEBP"])
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "JPEG", "WEBP", "AVIF"])
 def test_exif_orientation_is_applied(kind, orientation):
     image = Image.fromarray(np.kron(picture(3, (2, 3)), np.ones((16, 16), np.uint8)).repeat(3).reshape(32, 48, 3))
     exif = Image.Exif()

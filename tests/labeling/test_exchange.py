@@ -15,10 +15,11 @@ import sqlalchemy as sa
 from semiprune_core.errors import InvalidDataError, MissingStepError
 from semiprune_core.labeling import migrations, schema
 from semiprune_core.labeling.events import Event
+from semiprune_core.labeling.exchange.csv_files import csv_columns, guess_columns
 from semiprune_core.labeling.export_labels import export_csv, export_label_studio, label_studio_config
-from semiprune_core.labeling.import_labels import import_csv, import_label_studio, take_reference
+from semiprune_core.labeling.import_labels import import_csv, import_label_studio, preview_csv, take_reference
 from semiprune_core.progress import Collected, Stopped
-from semiprune_core.project.pool import show_id
+from semiprune_core.project.pool import export_id, show_id
 from semiprune_core.project.spreadsheet import plain_cell, safe_cell
 
 PATHS = ["a/1.png", "a/2.png", "ü b/3 #100%.png", "=cmd.png", "twice.png", "twice.png", "'=odd.png"]
@@ -32,6 +33,7 @@ def make_pool(paths=PATHS, labels=(0, 1, -1, 0, 1, 1, 0), class_names=("ant", "b
         column={"path": pa.array(paths)}.__getitem__,
         class_names=class_names,
         reference_labels=np.array(labels),
+        duplicate_of=np.arange(len(paths)),
         positions=lambda wanted: np.array([place.get(int(image), -1) for image in wanted], dtype=np.int64),
     )
 
@@ -76,6 +78,17 @@ def test_a_csv_by_path_or_id_with_everything_odd_listed(store, pool):
         (13, "INVALID_DATA"),
     ]
     assert {held.holder for held in store.held()} == {"importer", "ben"}
+
+
+def test_an_id_that_a_spreadsheet_took_for_a_number_is_found_by_its_path(store, pool):
+    damaged = ("1.23457E+15", "1234567890123450", "5678", "1.2345E+29")
+    text = "image_id,path,label\n" + "".join(f"{text},a/{n}.png,cat\n" for n, text in enumerate(damaged))
+    result = import_csv(store, pool, text.encode(), annotator="i")
+    assert _settled(store, pool) == {0: "cat", 1: "cat"}  # a/1.png and a/2.png; there is no a/0.png and no a/3.png
+    assert [(p.row, p.code) for p in result.problems] == [(2, "UNKNOWN_PATH"), (5, "UNKNOWN_PATH")]
+    assert result.warnings[0].startswith("4 image ids are damaged")
+    other = f"image_id,path,label\n{show_id(0xABCDEF)},a/1.png,dog\n,,\n"  # of another picture, not damaged
+    assert import_csv(store, pool, other.encode(), annotator="i").problems[0].code == "UNKNOWN_IMAGE"
 
 
 def test_missing_classes_can_be_made(store, pool):
@@ -186,7 +199,7 @@ def test_a_csv_comes_back_as_it_went(store, database, pool, event, tmp_path, exa
     assert export_csv(store, pool, tmp_path / "labels.csv", exact=exact) == len(pool.ids)
     with open(tmp_path / "labels.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["image_id"] for row in rows] == [show_id(image) for image in pool.ids]
+    assert [row["image_id"] for row in rows] == [export_id(image) for image in pool.ids]
     cells = [row[name] for row in rows for name in ("path", "label", "annotator")]
     assert any(cell.startswith("=") for cell in cells) == exact
     other = type(store)(database, store.project + "-2")
@@ -218,7 +231,7 @@ def test_every_answer_or_the_settled_one(store, pool, event, tmp_path):
     assert export_csv(store, pool, tmp_path / "x.csv", every_answer=True) == 2
     store.append([event("settle", image, 1, annotator="eva")])
     assert export_csv(store, pool, tmp_path / "x.csv") == 1
-    assert (tmp_path / "x.csv").read_text().splitlines()[1] == f"{show_id(image)},a/1.png,dog,eva"
+    assert (tmp_path / "x.csv").read_text().splitlines()[1] == f"{export_id(image)},a/1.png,dog,eva"
 
 
 def test_label_studio_comes_back_as_it_went(store, database, pool, event, tmp_path):
@@ -353,3 +366,33 @@ def test_a_person_is_not_called_reference_and_one_who_was_is_not_overwritten(sto
     )
     assert "ALREADY_LABELED" in [problem.code for problem in take_reference(store, pool).problems]
     assert {held.image_id: held.class_id for held in store.held()}[image] == 2
+
+
+OTHER_NAMES = b"filename;kind\na/1.png;cat\na/2.png;emu\nelsewhere.png;cat\n"
+COLUMNS = {"path": "filename", "label": "Kind"}
+
+
+def test_columns_of_other_names_are_offered_and_taken_where_named(store, pool):
+    assert csv_columns(OTHER_NAMES) == ("filename", "kind")
+    assert guess_columns(csv_columns(OTHER_NAMES)) == {"path": "filename"}
+    with pytest.raises(InvalidDataError, match="it has: filename, kind"):
+        import_csv(store, pool, OTHER_NAMES, annotator="ana")
+    with pytest.raises(InvalidDataError, match="no column 'sort'"):
+        import_csv(store, pool, OTHER_NAMES, annotator="ana", columns={"path": "filename", "label": "sort"})
+    result = import_csv(store, pool, OTHER_NAMES, annotator="ana", columns=COLUMNS)
+    assert result.n_saved == 1 and [problem.code for problem in result.problems] == ["UNKNOWN_CLASS", "UNKNOWN_PATH"]
+
+
+def test_a_preview_counts_and_writes_nothing(store, pool):
+    before = len(store.labels().ids)
+    found = preview_csv(store, pool, OTHER_NAMES, columns=COLUMNS)
+    assert (found.n_rows, found.n_images, found.n_unknown) == (3, 2, 1)
+    assert found.per_class == {"cat": 1, "emu": 1} and found.new_classes == ("emu",)
+    assert found.n_left == len(PATHS) - 2 and not found.warning
+    assert len(store.labels().ids) == before and "emu" not in store.classes.names()
+
+
+def test_a_file_that_leaves_nothing_unlabeled_is_told(store, pool):
+    rows = "".join(f"{show_id(image)},cat\n" for image in pool.ids)
+    found = preview_csv(store, pool, f"image_id,label\n{rows}".encode())
+    assert found.n_left == 0 and "none is left unlabeled" in found.warning

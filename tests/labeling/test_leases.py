@@ -201,3 +201,37 @@ def test_a_lease_needs_a_drawing_and_sane_numbers(store):
     for wrong in ({"n": 0}, {"n": 5000}, {"n": 1, "ttl_s": 0}):
         with pytest.raises(InvalidSettingError):
             store.leases.lease("ana", **wrong)
+
+
+def test_two_tabs_of_one_person_get_different_images(store, drawn, event):
+    first = store.leases.lease("ana", 10, tab="one")
+    assert first.tolist() == drawn[:10].tolist()
+    assert store.leases.lease("ana", 10, tab="two").tolist() == drawn[10:20].tolist()
+    assert store.leases.lease("ana", 10, tab="one").tolist() == first.tolist()  # a reload of the first one
+    store.append([event("label", int(first[0]), 0)])
+    assert store.leases.n_elsewhere("ana", "two") == 9
+
+
+def test_a_tab_renews_and_releases_its_own_images_alone(store, drawn):
+    first, second = (store.leases.lease("ana", 10, tab=tab) for tab in ("one", "two"))
+    assert store.leases.renew("ana", [*first, *second], tab="two").tolist() == second.tolist()
+    store.leases.release("ana", tab="two")
+    assert store.leases.lease("ana", 20, tab="one").tolist() == drawn[:20].tolist()
+    assert store.leases.n_elsewhere("ana", "one") == 0
+
+
+def test_what_the_other_tab_has_is_taken_over_by_hand(store, drawn):
+    store.leases.lease("ana", 30, tab="one")
+    assert not len(store.leases.lease("ana", 30, tab="two"))
+    store.leases.take_over("ana", tab="two")
+    assert store.leases.lease("ana", 30, tab="two").tolist() == drawn.tolist()
+    assert not len(store.leases.renew("ana", drawn, tab="one"))
+
+
+def test_two_tabs_have_one_persons_share(store, drawn, event):
+    mine = store.leases.lease("ana", 5, tab="one")
+    store.append([event("label", int(mine[4]), 0)])  # ana is known
+    store.leases.lease("ben", 5)
+    n_held = sum(len(store.leases.lease("ana", 30, tab=tab)) for tab in ("one", "two"))
+    assert n_held == 15  # half of the 29 that are open
+    assert len(store.leases.lease("ben", 30)) == 14

@@ -95,6 +95,37 @@ def test_umap_is_seeded_and_tells_its_progress():
         reduce.umap(values, progress=Collected(stop_after=0))
 
 
+def test_wide_features_have_the_same_main_axes_as_all_of_them_together(monkeypatch):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(300, 40)) * np.geomspace(10, 0.1, 40) + 5
+    exact = reduce.principal_components(values, 5)
+    monkeypatch.setattr(reduce, "WIDE", 20)
+    np.testing.assert_allclose(reduce.principal_components(values, 5), exact, atol=2e-3)
+    constant = reduce.principal_components(np.full((30, 40), 2.0), 2)
+    assert not constant.any()
+
+
+def test_the_neighbours_that_umap_gets_are_the_nearest_rows_themselves_first():
+    values = np.random.default_rng(0).normal(3, 1, size=(50, 4)).astype(np.float32)
+    places, distances, index = reduce._neighbours(values, 6, None)
+    far = np.linalg.norm(values[:, None] - values[None], axis=2)
+    assert index is None and places.shape == distances.shape == (50, 6)
+    np.testing.assert_array_equal(places, far.argsort(1)[:, :6])
+    np.testing.assert_allclose(distances, np.sort(far, 1)[:, :6], rtol=1e-5)
+    assert (places[:, 0] == np.arange(50)).all() and not distances[:, 0].any()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FULL, reason="compiles UMAP for ten seconds")
+def test_umap_takes_our_neighbours_and_keeps_groups_apart():
+    group = np.arange(reduce.EXACT.start) % 2
+    values = np.random.default_rng(0).normal(size=(len(group), 5)) + 20 * group[:, None]
+    points = reduce.umap(values, seed=3)
+    middles = np.stack([points[group == number].mean(0) for number in (0, 1)])
+    nearest = np.linalg.norm(points[:, None] - middles[None], axis=2).argmin(1)
+    assert (nearest == group).all()
+
+
 def test_a_large_pool_is_placed_by_a_stated_sample(project, monkeypatch):
     monkeypatch.setattr(maps, "MOST_POINTS", 20)
     quick, placed = make_maps(project, MapSettings(method="tsne"), Collected())

@@ -9,6 +9,8 @@ from streamlit.testing.v1 import AppTest
 from semiprune_core import steps
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import Event, open_store
+from semiprune_core.labeling.drawing import ranks
+from tests.conftest import make_class_folder
 from tests.support.fake_model import give_model
 from tests.support.features import add_features
 from tests.support.waiting import PATIENCE
@@ -94,6 +96,45 @@ def test_the_name_is_asked_first_and_checked(project):
     assert not app.exception
     assert app.session_state["annotator"] == "Ada"
     assert "draw the images to label" in words(app)
+
+
+def test_after_images_were_added_the_draw_is_extended_over_the_whole_pool(project, store, tmp_path, import_into):
+    draw(project, store, fraction=0.5)
+    store.classes.add(["cat", "dog"], annotator="ada")
+    ids = store.drawings.latest().ids
+    store.append([Event(event_id=f"e{i}", annotator="ada", action="label", image_id=int(i), class_id=0) for i in ids])
+    assert "The subset is complete" in words(opened(project))
+    import_into(SourceSpec("folder", str(make_class_folder(tmp_path / "more", n=40, seed=9))), project)
+    app = opened(project)
+    assert "40 images were added since the draw" in words(app)
+    assert "The subset is complete" not in words(app)
+    before = store.drawings.latest()
+    app.button(key="label_extend").click().run()
+    assert not app.exception and "were added since" not in words(app)
+    drawing = store.drawings.latest()
+    assert drawing.uniform and drawing.extends == before.drawing_id and len(drawing) >= 30  # half of sixty
+    assert drawing.ids[: len(before)].tolist() == before.ids.tolist()
+    lowest = np.sort(ranks(project.pool().ids, drawing.seed))[: len(drawing)]
+    assert np.array_equal(np.sort(ranks(drawing.ids, drawing.seed)), lowest)  # all up to one rank: uniform
+
+
+def test_a_colour_is_picked_and_saved_at_once(project, store):
+    draw(project, store)
+    store.classes.add(["cat", "dog"], annotator="ada")
+    app = opened(project, view="classes")
+    assert [picker.label for picker in app.color_picker] == ["cat", "dog"]
+    app.color_picker[1].set_value("#123456").run()
+    assert not app.exception and [one.colour for one in store.classes.all()][1] == "#123456"
+
+
+def test_anybody_may_practice_on_labeled_images_without_a_name(project, store):
+    draw(project, store)
+    label_all(project, store)
+    app = opened(project, annotator=None)
+    app.button(key="label_practice").click().run()
+    assert not app.exception and "Nothing is saved" in words(app)
+    app.button(key="label_practice_end").click().run()
+    assert not app.exception and app.text_input(key="annotator_field")
 
 
 def test_ten_percent_is_offered_and_drawn(project, store):

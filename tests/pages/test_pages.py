@@ -48,6 +48,15 @@ def test_a_page_opens_for_a_project_with_images(page, class_folder, import_into)
     assert not app.exception
 
 
+def test_every_page_leads_to_the_next_one_or_says_what_it_waits_for(class_folder, import_into):
+    app = opened("pool", import_into(SourceSpec("folder", str(class_folder)))[0])
+    assert app.button(key="next_page").label == "Next: Label"
+    app.button(key="next_page").click().run()
+    assert not app.exception and app.button(key="next_page").label == "Next: Train"
+    assert app.button(key="next_page").disabled
+    assert any("Train needs the step Label first" in caption.value for caption in app.caption)
+
+
 def test_a_project_that_went_away_is_no_error(workspace):
     app = AppTest.from_file(MAIN, default_timeout=PATIENCE)
     app.session_state["project"] = "gone"
@@ -182,7 +191,8 @@ def test_a_folder_is_asked_for_once_and_remembered(workspace, class_folder, monk
     app = new_from_folder(class_folder)
     assert not app.exception and "Allow it once" in app.info[0].value
     app.button(key="new_allow").click().run()
-    assert not app.info and not app.error and workspace.allowed_folders() == (class_folder,)
+    assert not any("Allow it" in info.value for info in app.info)
+    assert not app.error and workspace.allowed_folders() == (class_folder,)
     app.button(key="new_remove_0").click().run()
     assert "Allow it once" in app.info[0].value and workspace.allowed_folders() == ()
 

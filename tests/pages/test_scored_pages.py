@@ -1,11 +1,12 @@
 """The Scores and Select pages for a project that has scores."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from semiprune_core import coresets
+from semiprune_core import coresets, jobs
 from semiprune_core.baselines.evidence import EvidenceRequest, stored_evidence
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.errors import ConflictError
@@ -41,7 +42,19 @@ def test_scores_offers_the_run_when_there_is_none(workspace, tmp_path):
     project = make_pool(workspace, tmp_path, n=12)
     add_pseudo(project)
     app = opened("scores", project)
-    assert [button.label for button in app.button if "dynamics" in button.label] == ["Start the dynamics run"]
+    assert [button.label for button in app.button if "score" in button.label] == ["Train and score every image"]
+    assert any("how long it takes is shown as soon as it runs" in caption.value for caption in app.caption)
+
+
+def test_scores_says_how_long_the_run_takes_where_a_net_was_trained_before(workspace, tmp_path):
+    project = make_pool(workspace, tmp_path, n=12)
+    add_pseudo(project)
+    job = jobs.submit(project, "ssl", {"start": "scratch"})
+    with job.lease():
+        job.write_status(dataclasses.replace(job.stored_status(), state=jobs.DONE, facts={"images_per_s": 2.0}))
+    app = opened("scores", project)
+    assert any("takes about 3 min" in caption.value for caption in app.caption)  # 30 epochs of 12 images
+    assert app.button(key="next_page").disabled  # nothing to select from yet
 
 
 def test_scores_shows_every_score_with_its_direction(workspace, tmp_path):
@@ -74,6 +87,34 @@ def test_select_moves_with_the_slider_and_builds(workspace, tmp_path):
     next(button for button in app.button if button.label == "Build coreset").click().run()
     assert not app.exception and len(project.artifacts("coreset")) == 2
     assert any("are kept by none" in caption.value for caption in app.caption)
+
+
+def test_a_built_coreset_is_confirmed_beside_the_button_and_offers_its_export(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    app = opened("select", project)
+    assert not app.success
+    next(button for button in app.button if button.label == "Build coreset").click().run()
+    assert "coreset-0001** is saved: 36 images" in app.success[0].value
+    assert any("(#saved-coresets)" in text.value for text in app.markdown)
+    app.slider(key="select_ratio").set_value(0.9).run()
+    assert not app.success  # that one is not built
+    app.slider(key="select_ratio").set_value(0.7).run()
+    app.button(key="built_export").click().run()
+    assert not app.exception and app.multiselect(key="export_coresets").value == ["coreset-0001"]
+
+
+def test_all_saved_coresets_are_listed(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path)
+    for percent in range(10, 24):
+        build_coreset(project, CoresetRequest(method="random", pruning_ratio=percent / 100))
+
+    def listed(app):
+        return sum(button.label == "Annotate" for button in app.button)
+
+    app = opened("select", project)
+    assert listed(app) == 12
+    app.toggle(key="select_all").set_value(True).run()
+    assert listed(app) == 14
 
 
 def test_select_starts_elsewhere_for_clean_labels(workspace, tmp_path):

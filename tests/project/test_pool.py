@@ -6,7 +6,7 @@ from PIL import Image
 
 from semiprune_core.errors import InvalidDataError, InvalidSettingError
 from semiprune_core.importing.sources.base import SourceSpec
-from semiprune_core.project.pool import PoolSettings, image_id, read_id, show_id
+from semiprune_core.project.pool import PoolSettings, export_id, image_id, read_id, show_id
 from semiprune_core.project.pool_view import PoolFilter, filter_positions, pool_summary
 
 
@@ -22,7 +22,9 @@ def test_ids_are_pinned():
     assert image_id(b"\0" * 16, "a") != image_id(b"\0" * 16, "b") != image_id(b"\1" * 16, "b")
 
 
-@pytest.mark.parametrize("text", ["", "zz", "0" * 15, "0" * 17, "ABCDEF0123456789", "0x00000000000000"])
+@pytest.mark.parametrize(
+    "text", ["", "zz", "0" * 15, "0" * 17, "ABCDEF0123456789", "i" + "0" * 15, "ii" + "0" * 16, "0x00000000000000"]
+)
 def test_only_shown_ids_are_read(text):
     with pytest.raises(InvalidDataError, match="16 hex digits"):
         read_id(text)
@@ -30,7 +32,7 @@ def test_only_shown_ids_are_read(text):
 
 def test_ids_survive_being_shown():
     for number in (0, 1, 2**64 - 1):
-        assert read_id(show_id(number)) == number
+        assert read_id(show_id(number)) == read_id(export_id(number)) == number
 
 
 def test_positions_find_every_id_and_no_stranger(pool):

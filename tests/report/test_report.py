@@ -142,6 +142,7 @@ def test_the_map_has_a_dot_for_every_placed_image_in_its_class_colour(project):
 def test_a_map_of_many_classes_is_coloured_by_score(project, monkeypatch):
     add_map(project)
     monkeypatch.setattr(PseudoRun, "class_names", tuple(f"class {n}" for n in range(11)))
+    monkeypatch.setattr(PseudoRun, "class_ids", tuple(range(11)))
     page = build_report(project)
     assert len(paths_of(page)) == 5 and "coloured by AUM" in page
 

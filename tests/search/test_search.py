@@ -107,6 +107,12 @@ def test_dual_finds_t_first_at_03_and_then_c_d():
         assert len({t.key for t in (*first, *grid.value_trials(n_epochs))}) == len(grid.trials())
 
 
+def test_t_of_a_run_on_features_is_all_of_it():
+    grid = make_grid(SearchSettings(method=DUAL, ratios=(0.7,)), 1000, 40, 10, on_features=True)
+    assert grid.epoch_trials() == [] and not grid.finds_epochs and best_epochs(trial_table([]), grid) == 40
+    assert {t.score_changes["dual_epochs"] for t in grid.trials() if t.method == DUAL} == {40}
+
+
 def test_the_papers_values_limit_the_grid_to_themselves_and_neighbours():
     grid = make_grid(SearchSettings(start="paper:cifar100", ratios=(0.3, 0.9)), 50_000, 200, 10)
     assert grid.values == {0.3: (0.0, 0.1, 0.2), 0.9: (0.6, 0.7, 0.8)}

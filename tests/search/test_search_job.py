@@ -1,20 +1,27 @@
 """The search job: every trial once, the same table after a stop and after a kill."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from semiprune_core import jobs
 from semiprune_core.coresets.starting_values import searched_knobs
+from semiprune_core.dynamics import submit_dynamics
 from semiprune_core.errors import ConflictError
+from semiprune_core.evaluation import EvaluationSettings, planned_trials
 from semiprune_core.jobs import launch
 from semiprune_core.jobs.context import JobContext
 from semiprune_core.jobs.job import Job
+from semiprune_core.methods import select_coreset
 from semiprune_core.progress import Stopped
 from semiprune_core.project.artifacts import differences
-from semiprune_core.results import latest_scores
+from semiprune_core.results import PseudoRun, latest_scores
+from semiprune_core.results.evidence import evidence_of
 from semiprune_core.results.search import SearchRun
 from semiprune_core.search import job as search_job
 from semiprune_core.search import partial_search, search_settings, submit_search
+from semiprune_core.search.job import Choice
+from semiprune_core.trials import Trial
 from semiprune_core.trials import run as trial_run
 from tests.support.features import add_features
 from tests.support.scored_projects import add_clusters, make_scored
@@ -168,6 +175,24 @@ def test_a_search_by_probes_trains_nothing_and_says_so(workspace, tmp_path, monk
     trials = run.trials()
     again = submit_search(project, settings, device="cpu", immediate=True)
     assert trials.equals(SearchRun(project.artifact(again.result()["artifact"])).trials())
+
+
+def test_on_features_searches_and_evaluations_keep_of_each_class_what_a_coreset_keeps(workspace, tmp_path):
+    project = make_scored(workspace, tmp_path, n=80)
+    add_features(project)
+    done = submit_dynamics(project, start="frozen", encoder="efficientnet_lite0", epochs=12, immediate=True)
+    assert done.status().state == "done", done.log_tail()
+    pool, scores = project.pool(), latest_scores(project)
+    trial = Trial(method="semi_aum_cutoff", pruning_ratio=0.5, seed=0, knobs={"cutoff": 0.3})
+    chosen = Choice(project, scores, pool, np.arange(80))(trial)
+    evidence = evidence_of(scores.table(), PseudoRun(project.latest("pseudo")), pool)
+    kept = {"pruning_ratio": 0.5, "seed": 0, "cutoff": 0.3}
+    wanted = select_coreset(evidence, "semi_aum_cutoff", class_share=0.75, **kept).indices
+    free = select_coreset(evidence, "semi_aum_cutoff", **kept).indices
+    assert {*chosen} == {*wanted} != {*free}
+    settings = EvaluationSettings(methods=("random", "semi_aum_cutoff"), ratios=(0.5,), seeds=(0,), test="probe")
+    knobs = {trial.method: trial.knobs for trial in planned_trials(settings, scores.basis())}
+    assert knobs["semi_aum_cutoff"]["class_share"] == 0.75 and knobs["random"] == {}
 
 
 def test_a_net_can_be_asked_for_where_there_are_features(workspace, tmp_path):

@@ -1,11 +1,14 @@
 """Options by hand: balance, human labels, at least k per class, duplicates, and what is said when they cannot be."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from semiprune_core.errors import InvalidSettingError, MissingStepError
 from semiprune_core.methods import select_coreset
 from semiprune_core.records import Evidence
+from semiprune_core.selection.options import SelectionOptions
 
 
 def evidence_of(labels, *, aum=None, human=None, duplicate_of=None):
@@ -121,6 +124,22 @@ def test_of_duplicates_the_human_labeled_one_stays_otherwise_the_first():
     assert pick(evidence, ratio=0.375, drop_duplicates=True) == [0, 4, 5, 6, 7]
     unlabeled = evidence_of([0] * 8, duplicate_of=[0, 0, 0, 3, 3, 5, 6, 7])
     assert pick(unlabeled, ratio=0.375, drop_duplicates=True) == [0, 3, 5, 6, 7]
+
+
+def test_of_near_duplicates_with_the_same_label_one_stays():
+    evidence = dataclasses.replace(
+        evidence_of([0, 0, 1, 1, 1, 0, 0, 1], human=[4]), alike=np.array([0, 0, 0, 3, 3, 5, 6, 7])
+    )
+    assert pick(evidence, ratio=0.25, one_of_each=True) == [0, 2, 4, 5, 6, 7]
+    with pytest.raises(InvalidSettingError, match="Without duplicates there are 6 images"):
+        pick(evidence, ratio=0.1, one_of_each=True)
+    with pytest.raises(MissingStepError, match="Scan the pool first"):
+        pick(evidence_of([0] * 4), one_of_each=True)
+
+
+def test_an_option_that_came_later_leaves_no_trace_where_it_is_off():
+    assert "one_of_each" not in SelectionOptions().to_json()
+    assert SelectionOptions.from_json({"one_of_each": True}).to_json()["one_of_each"] is True
 
 
 def test_a_content_labeled_twice_stays_twice_when_human_labels_are_kept():

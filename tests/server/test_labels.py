@@ -1,10 +1,12 @@
 """The label routes: batches, refusals, conflicts, queues, leases; hostile requests answered with a sentence."""
 
 import collections
+import io
 import json
 import shutil
 import threading
 import uuid
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -20,7 +22,7 @@ from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling import database as databases
 from semiprune_core.progress import Collected
 from semiprune_core.project import artifacts
-from semiprune_core.project.pool import PoolSettings, show_id
+from semiprune_core.project.pool import PoolSettings, export_id, read_id, show_id
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import browser_token
 from semiprune_core.server import labels as label_routes
@@ -322,6 +324,15 @@ def test_skipped_and_flagged_images_come_as_queues_of_their_own(browser):
     assert one["flagged"]
 
 
+def test_practice_shows_labeled_images_as_open_with_their_answers_and_leases_nothing(browser):
+    browser.send(event(browser.ids[10], 1))
+    queue = browser.post("/queue", {"queue": "practice"}).json()
+    items = {item["id"]: item for item in queue["items"]}
+    assert queue["round"] == "practice" and queue["elsewhere"] == 0
+    assert items[browser.ids[10]]["answer"] == 1
+    assert all(item["action"] is None and item["version"] == "" for item in items.values())
+
+
 def test_disagreements_come_as_a_queue_and_are_settled(made):
     ada, bob = Browser(made), Browser(made)
     image_id = ada.ids[11]
@@ -371,7 +382,7 @@ def test_a_hostile_queue_request_is_refused(browser, body):
         ("/queue", {"latest": "yes"}, "latest must be true or false, got 'yes'."),
         ("/queue", {"ids": [], "round": 3}, "round must be one of label, review, settle, got 3."),
         ("/queue", {"ids": [7]}, "ids must be a list of at most 500 image ids, got [7]."),
-        ("/queue", {"N": 3}, "A request has no field 'N'. Its fields: annotator, ids, latest, n, queue, round."),
+        ("/queue", {"N": 3}, "A request has no field 'N'. Its fields: annotator, ids, latest, n, queue, round, tab."),
         ("/leases", {}, "Name the images to renew or to release."),
         ("/leases", {"release": False}, "release must be true, or a list of at most 500 image ids, got False."),
         ("/classes", {}, "A request needs name: text."),
@@ -436,6 +447,25 @@ def test_labels_leave_as_a_file_with_its_own_name(browser, form, start):
     assert answer.status_code == 200
     assert answer.text.startswith(start)
     assert f"one-{browser.store.last_seq}-" in answer.headers["content-disposition"]
+
+
+def test_the_drawn_images_leave_with_what_is_still_unlabeled_and_their_pictures(browser):
+    browser.send(event(browser.ids[0]))
+    listed = browser.client.get("/studio/projects/one/labels/export/drawn").text.splitlines()
+    assert listed[0] == "image_id,path,state,label"
+    states = {row.split(",")[0]: row.split(",")[2] for row in listed[1:]}
+    drawn = {export_id(one) for one in browser.store.drawings.latest().ids}
+    assert set(states) == drawn
+    unlabeled = {image_id for image_id, state in states.items() if state != "labeled"}
+    answer = browser.client.get("/studio/projects/one/labels/export/drawn-tasks")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        tasks = json.loads(archive.read("one-drawn/tasks.json"))
+        assert {task["data"]["image_id"] for task in tasks} == unlabeled
+        pool = browser.workspace.project("one").pool()
+        for task in tasks:
+            data = archive.read(task["data"]["image"].partition("?d=")[2])
+            assert data == pool.original(int(pool.positions([read_id(task["data"]["image_id"])])[0]))
+        assert "<Choices" in archive.read("one-drawn/interface.xml").decode()
 
 
 def test_an_unknown_export_is_refused(browser):

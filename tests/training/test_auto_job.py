@@ -93,6 +93,20 @@ def test_a_better_net_takes_the_place_of_the_features(project, monkeypatch):
     assert listed.title == "Auto: from scratch, seed 0" and listed.settings.is_auto
 
 
+@pytest.mark.parametrize("amber, rounds", [(0.0, [1]), (1.1, [1, 2])])
+def test_a_net_that_was_taken_learns_again_from_all_labels_where_features_are_poor(project, monkeypatch, amber, rounds):
+    monkeypatch.setattr(auto, "choose", lambda comparison: (SCRATCH, "Because."))
+    monkeypatch.setattr(auto, "_plan", lambda task, first, problem: auto.Plan(True, "As asked."))
+    monkeypatch.setattr(auto, "AMBER_ACCURACY", amber)
+    monkeypatch.setattr(auto, "_seconds_of", lambda job, start: 60.0)  # no time is left for it
+    run = train(project, wanted(budget=1))
+    assert list(dict.fromkeys(entry["round"] for entry in run.history())) == rounds
+    assert run.held_out_mask().sum() == 3  # of the first net: it alone measures
+    assert ("second one trained on all labels" in run.quality()["measured_on"]) == (len(rounds) == 2)
+    blind = run.artifact.path("held_out_positions.npy")
+    assert blind.is_file() == (len(rounds) == 2)
+
+
 def test_the_first_answer_is_there_while_the_net_learns_and_a_stop_keeps_it(project, monkeypatch):
     job = training.start_training(project, wanted(budget=3600), device="cpu", immediate=False)
     seen = []

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.learning.frozen.logistic import fit_logistic
@@ -37,6 +37,15 @@ def test_long_and_short_directions_are_fitted_alike():
     exact = fit_logistic(stretched, labels, 3, penalty=1e-3 / len(rows))
     agree = head.logits(stretched).argmax(1) == exact.logits(stretched).argmax(1)
     assert agree.mean() > 0.98
+
+
+def test_where_the_search_begins_does_not_decide_the_answer():
+    rows, labels = blobs()
+    near, few = fit_probe(rows, labels, 3, penalty=0.12), slice(0, 30)
+    cold, warm = (fit_probe(rows[few], labels[few], 3, penalty=0.12, start=start) for start in (None, near))
+    assert np.allclose(softmax(cold.logits(rows), 1), softmax(warm.logits(rows), 1), atol=5e-3)
+    two = rows[labels != 1], labels[labels != 1]
+    assert set(fit_probe(*two, 3, penalty=0.12, start=near).logits(rows).argmax(1)) == {0, 2}
 
 
 def test_a_class_without_an_image_is_never_predicted():

@@ -10,7 +10,7 @@ from semiprune_core.progress import Collected, Stopped
 from semiprune_core.records import coreset_size
 from semiprune_core.trials import Trial, TrialBook
 from semiprune_core.trials import run as trial_run
-from semiprune_core.trials.run import Workbench, train_trial
+from semiprune_core.trials.run import TrialResult, Workbench, train_trial
 from tests.support.pools import make_pool, supervised_settings
 
 
@@ -79,6 +79,18 @@ def test_it_learns_and_repeats_itself():
     ]
     assert found[0].n_correct == found[1].n_correct and (found[0].n_train, found[0].n_test) == (60, 30)
     assert found[0].accuracy > 0.6
+    assert (
+        found[0].n_by_class == tuple(np.bincount(truth, minlength=3))
+        and found[0].right_by_class == found[1].right_by_class
+    )
+    assert sum(found[0].right_by_class) == found[0].n_correct
+
+
+def test_the_book_holds_what_was_right_of_each_class():
+    answers, truth = np.array([0, 0, 1, 2, 2]), np.array([0, 1, 1, 2, 0])
+    result = TrialResult.of(answers, truth, 4, n_train=9, seconds=1.0)
+    assert (result.n_correct, result.n_test) == (3, 5)
+    assert result.right_by_class == (1, 1, 1, 0) and result.n_by_class == (2, 2, 1, 0)
 
 
 def test_the_last_epoch_is_tested_and_no_other(monkeypatch):

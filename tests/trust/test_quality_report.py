@@ -12,6 +12,7 @@ from semiprune_core.labeling import open_store
 from semiprune_core.learning.quality import wilson
 from semiprune_core.results import PseudoRun
 from semiprune_core.trust import quality_report as q
+from semiprune_core.trust.confusion import confusion_of
 from tests.support.pseudo_runs import fake_pseudo, label_share
 
 
@@ -167,12 +168,48 @@ def test_two_runs_are_compared_image_by_image(project):
 
 def test_a_cell_of_the_confusion_matrix_names_its_images(project):
     run, pool = fake_pseudo(project, wrong=0.5), project.pool()
-    table = q.report(pool, run, store=open_store(project)).reference
-    for a, true_name in enumerate(table.names):
-        for b, model_name in enumerate(table.names):
-            found = q.confused(pool, run, true_name, model_name)
+    table, confusion = q.report(pool, run, store=open_store(project)).reference, confusion_of(pool, run)
+    assert f"{table.n} images" in confusion.measured_on and confusion.names == table.names
+    for a in range(len(table.names)):
+        for b in range(len(table.names)):
+            found = confusion.cell(a, b)
             assert len(found) == table.confusion[a, b]
             assert (pool.reference_labels[found] == a).all() and (np.asarray(run.predicted())[found] == b).all()
+
+
+def without_reference(project, monkeypatch):
+    monkeypatch.setattr(type(project.pool()), "reference_labels", property(lambda pool: np.full(len(pool), -1)))
+    return project.pool()
+
+
+def test_without_reference_labels_the_confusion_stands_on_held_out_labels(project, monkeypatch):
+    run = fake_pseudo(project, wrong=0.5, held_out=0.8)
+    pool = without_reference(project, monkeypatch)
+    report = q.report(pool, run, store=open_store(project))
+    confusion = confusion_of(pool, run, open_store(project).uniform_labels())
+    held = np.flatnonzero(run.held_out_mask())
+    assert report.reference is None and confusion.counts.sum() == len(held) == report.held_out.accuracy.n
+    assert f"{len(held)} held-out labels" in confusion.measured_on and "cross-fitted" not in confusion.measured_on
+    assert np.trace(confusion.counts) == report.held_out.accuracy.right
+    labels, predicted = np.asarray(run.labels().labels), np.asarray(run.predicted())
+    for a in range(3):
+        for b in range(3):
+            cell = confusion.cell(a, b)
+            assert sorted(cell) == [one for one in held if (labels[one], predicted[one]) == (a, b)]
+            assert (np.diff(run.confidence()[cell]) >= 0).all()
+
+
+def test_a_cross_fitted_confusion_uses_the_answers_of_models_that_missed_the_label(project, monkeypatch):
+    run = fake_pseudo(project, wrong=0.5, held_out=0.8)
+    pool = without_reference(project, monkeypatch)
+    monkeypatch.setitem(run.artifact.settings, "cross_fit", 5)
+    assert confusion_of(pool, run) is None  # an older run kept none of them
+    blind = {"positions": np.arange(40), "predicted": np.zeros(40, np.int32), "confidence": np.linspace(1, 0, 40)}
+    for name, values in blind.items():
+        np.save(run.artifact.folder / f"held_out_{name}.npy", values)
+    confusion = confusion_of(pool, run)
+    assert "40 held-out labels" in confusion.measured_on and "cross-fitted" in confusion.measured_on
+    assert confusion.counts[:, 1:].sum() == 0 and confusion.positions.tolist() == list(range(40))[::-1]
 
 
 def test_unequal_lengths_are_refused():

@@ -132,6 +132,8 @@ class Deck extends LabelingElement {
   }
 
   decide(action, classId = null) {
+    const { answer } = this.card;
+    if (answer !== null && action === "label") this.notice(classId === answer ? "As it was labeled." : `It was labeled ${this.nameOf(answer)}.`);
     const events = this.decideCards([this.card], action, classId);
     this.go(this.nextOpen(this.at)); // the next picture first, then the sending
     this.pipe.send(this.me, events);
@@ -288,6 +290,7 @@ class Deck extends LabelingElement {
   }
 
   showLatest() {
+    const saved = this.data.queue === "practice" ? "" : "✓"; // beside a practice answer it would look like "right"
     const decided = this.line.filter((card) => card.action).sort((a, b) => b.when - a.when).slice(0, LATEST);
     const rows = decided.map((card) => {
       if (!card.row) {
@@ -301,7 +304,7 @@ class Deck extends LabelingElement {
       const [, label, save] = card.row.children;
       label.textContent = card.classId === null ? "skipped" : visible(this.nameOf(card.classId));
       label.classList.toggle("skipped", card.classId === null);
-      save.textContent = { saving: "saving", saved: "✓", failed: "failed", conflict: "changed elsewhere" }[card.save] ?? "";
+      save.textContent = { saving: "saving", saved, failed: "failed", conflict: "changed elsewhere" }[card.save] ?? "";
       save.dataset.save = card.save;
       return card.row;
     });
@@ -320,7 +323,10 @@ class Deck extends LabelingElement {
     const { queue } = this.data;
     if (queue !== "drawn" && (this.exhausted || AGAIN.includes(queue) || queue === "disputed")) {
       const none = { skipped: "No skipped images.", flagged: "No flagged images.", disputed: "No disagreements to settle." }[queue];
-      this.word(this.line.length ? "That was the last one." : (none ?? "No images here."));
+      const tried = this.line.filter((card) => card.answer !== null && card.classId !== null);
+      const agreed = tried.filter((card) => card.classId === card.answer).length;
+      const score = tried.length ? ` You agree with the labels on ${agreed} of ${tried.length}.` : "";
+      this.word(this.line.length ? `That was the last one.${score}` : (none ?? "No images here."));
       return;
     }
     if (!this.exhausted) {
@@ -330,7 +336,8 @@ class Deck extends LabelingElement {
     }
     const complete = this.progress?.complete && !this.changed;
     const left = this.progress?.left && !this.changed;
-    this.word(complete ? "The subset is complete." : left ? "Other annotators have the remaining images." : "No more images for you.", complete ? "" : "Check again");
+    if (complete) this.word("The subset is complete.");
+    else this.word(...this.whereTheRestIs(left ? "Other annotators have the remaining images." : "No more images for you."));
   }
 }
 

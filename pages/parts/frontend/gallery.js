@@ -30,7 +30,7 @@ export default function (component) {
     const frame = document.createElement("div");
     frame.className = "frame";
     const image = document.createElement("img");
-    image.alt = item.title ?? "";
+    image.alt = item.title ? "" : item.hint || "Image"; // the title below says it already
     image.loading = "lazy";
     image.decoding = "async";
     image.addEventListener("load", () => image.classList.toggle("small", image.naturalWidth <= SMALL));
@@ -91,7 +91,7 @@ export default function (component) {
 
   function mark() {
     for (const button of grid.children) {
-      button.setAttribute("aria-selected", String(state.chosen.has(button.dataset.id)));
+      if (data.mode === "select") button.setAttribute("aria-pressed", String(state.chosen.has(button.dataset.id)));
     }
   }
 

@@ -56,7 +56,8 @@ class Grid extends LabelingElement {
     const wanted = shown.map((card) => this.cell(card));
     if (wanted.length !== cells.children.length || wanted.some((cell, place) => cell !== cells.children[place])) cells.replaceChildren(...wanted);
     this.showMarks();
-    if (!shown.length) this.word(this.round ? "No open images here." : "Loading images …", this.round ? "Check again" : "");
+    if (!shown.length && this.round) this.word(...this.whereTheRestIs("No open images here."));
+    else if (!shown.length) this.word("Loading images …");
     else this.word("");
     this.later();
   }
@@ -80,7 +81,7 @@ class Grid extends LabelingElement {
 
   showMarks() {
     for (const card of this.shown) {
-      card.cell.setAttribute("aria-selected", String(this.chosen.has(card)));
+      card.cell.setAttribute("aria-pressed", String(this.chosen.has(card)));
       card.cell.classList.toggle("anchor", card === this.anchor);
       card.cell.classList.toggle("flagged", card.flagged);
     }

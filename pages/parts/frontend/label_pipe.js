@@ -30,10 +30,28 @@ class LabelPipe {
     this.flying = false;
     this.timer = null;
     navigator.locks?.request(this.prefix + this.tab, () => new Promise(() => {}));
+    this.seated = this.sit();
     addEventListener("online", () => this.hurry());
     addEventListener("pagehide", () => this.lastWords());
     document.addEventListener("visibilitychange", () => { if (!document.hidden) this.hurry(); });
     setInterval(() => this.adopt(), PIPE_ADOPT_EVERY);
+  }
+
+  // The name under which this tab has images before it: kept over a reload, and never that of another tab of the browser.
+  async sit() {
+    const key = this.prefix + "seat";
+    const free = (seat) => new Promise((resolve) => {
+      if (!navigator.locks) { resolve(true); return; }
+      navigator.locks.request(`${key}:${seat}`, { ifAvailable: true }, (lock) => {
+        resolve(lock !== null);
+        return lock ? new Promise(() => {}) : null;
+      });
+    });
+    let seat = null;
+    try { seat = sessionStorage.getItem(key); } catch { /* a new name with every reload */ }
+    if (!seat || !(await free(seat))) await free(seat = newId()); // a duplicated tab brings the other's name along
+    this.seat = seat;
+    try { sessionStorage.setItem(key, seat); } catch { /* as above */ }
   }
 
   send(annotator, events) {
@@ -143,7 +161,7 @@ class LabelPipe {
 
   // Images nobody is looking at any more go to others at once; what does not arrive ends by itself.
   release(annotator, ids) {
-    const body = JSON.stringify({ annotator, release: ids });
+    const body = JSON.stringify({ annotator, release: ids, tab: this.seat ?? "" });
     this.releasing = fetch(`${this.base}/leases`, { ...this.options(body), keepalive: true, signal: AbortSignal.timeout(PIPE_GIVE_BACK) }).catch(() => {});
   }
 
@@ -200,11 +218,29 @@ class LabelPipe {
   }
 }
 
+// For practice: every event is answered here, and nothing leaves the page.
+class PracticePipe extends LabelPipe {
+  get isPractice() { return true; }
+  keep() {}
+  forget() {}
+  async adopt() {}
+  release() {}
+  status() { return { kind: "saved", text: "Practice: nothing is saved" }; }
+
+  send(annotator, events) {
+    queueMicrotask(() => {
+      for (const event of events) for (const listener of this.listeners) listener.answered?.({ event }, { status: "saved", touched: [] });
+      this.tell();
+    });
+  }
+}
+
 // One pipe per label store and page, whichever element asks first; it goes on sending when the element is gone.
 function labelPipe(data) {
   const pipes = (globalThis.semiprunePipes ??= new Map());
-  if (!pipes.has(data.store)) pipes.set(data.store, new LabelPipe(data.store));
-  const pipe = pipes.get(data.store);
+  const name = data.queue === "practice" ? `${data.store}:practice` : data.store;
+  if (!pipes.has(name)) pipes.set(name, data.queue === "practice" ? new PracticePipe(name) : new LabelPipe(name));
+  const pipe = pipes.get(name);
   pipe.base = data.base;
   pipe.token = data.token;
   return pipe;

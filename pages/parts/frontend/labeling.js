@@ -51,7 +51,8 @@ class LabelingElement {
     this.find(".search input").addEventListener("keydown", (event) => this.searchKey(event), { signal });
     this.watching = setInterval(() => this.askProgress(), PROGRESS_EVERY);
     this.renewing = setInterval(() => this.renew(), RENEW_EVERY);
-    this.live = new LiveLine(this.find(".live"), this.pipe, () => Date.now() - this.lastKey < IDLE);
+    this.find(".add-button").hidden = Boolean(this.pipe.isPractice);
+    this.live = this.pipe.isPractice ? { leave() {} } : new LiveLine(this.find(".live"), this.pipe, () => Date.now() - this.lastKey < IDLE);
     this.find(".help dl").replaceChildren(...[...keys, ...COMMON_KEYS].flatMap(([key, what]) => [make("dt", "", key), make("dd", "", what)]));
     this.find(".failures").replaceChildren();
     this.showBanner();
@@ -127,9 +128,10 @@ class LabelingElement {
 
   async loadNow(first) {
     let said;
+    await this.pipe.seated;
     await this.pipe.releasing; // what is given back just now must not take new leases with it
     try {
-      said = await this.pipe.post("/queue", { annotator: this.me, queue: this.data.queue, n: this.wanted(), latest: first });
+      said = await this.pipe.post("/queue", { annotator: this.me, queue: this.data.queue, n: this.wanted(), latest: first, tab: this.pipe.seat });
     } catch (error) {
       if (this.gone) return;
       if (!this.byId.size) this.word(error.offline ? "The app cannot be reached. Trying again …" : error.message);
@@ -139,6 +141,7 @@ class LabelingElement {
     }
     if (this.gone) return;
     this.round = said.round;
+    this.elsewhere = said.elsewhere;
     this.setClasses(said.classes);
     this.loaded(said, first);
   }
@@ -147,7 +150,7 @@ class LabelingElement {
     return {
       id: row.id, path: row.path, width: row.width, height: row.height, suggestion: row.suggestion, votes: row.votes,
       action: row.action, classId: row.class_id, version: row.version, flagged: row.flagged,
-      save: row.action ? "saved" : "", when: row.saved_ms ?? 0, decided: false, picture: null, ready: false, broken: false, tries: 0, shownAt: 0,
+      answer: row.answer ?? null, save: row.action ? "saved" : "", when: row.saved_ms ?? 0, decided: false, picture: null, ready: false, broken: false, tries: 0, shownAt: 0,
     };
   }
 
@@ -155,6 +158,22 @@ class LabelingElement {
     const card = this.cardOf(row);
     this.byId.set(card.id, card);
     return card;
+  }
+
+  // The images that another tab of this person has are asked for by hand: it may be open and in use.
+  async checkAgain() {
+    if (this.elsewhere) {
+      try {
+        await this.pipe.post("/leases", { annotator: this.me, take: true, tab: this.pipe.seat });
+      } catch { /* asked for again by the next press */ }
+    }
+    this.load();
+  }
+
+  // What to say where no image is left for this tab, and the word on the button below it.
+  whereTheRestIs(otherwise) {
+    if (!this.elsewhere) return [otherwise, "Check again"];
+    return ["Another tab of yours has the remaining images.", "Take them here"];
   }
 
   giveBack() {
@@ -184,7 +203,7 @@ class LabelingElement {
     const open = this.openCards().slice(0, 500);
     if (!open.length) return;
     try {
-      const { held } = await this.pipe.post("/leases", { annotator: this.me, renew: open.map((card) => card.id) });
+      const { held } = await this.pipe.post("/leases", { annotator: this.me, renew: open.map((card) => card.id), tab: this.pipe.seat });
       const mine = new Set(held);
       const touched = new Set([...this.done, ...this.undone].flatMap((step) => step.cards));
       const lost = open.filter((card) => !mine.has(card.id) && !card.action && !touched.has(card) && !this.isBusyWith(card));
@@ -423,7 +442,7 @@ class LabelingElement {
     else if (button?.matches("[data-do]")) this[button.dataset.do]();
     else if (button?.matches(".keep, .replace")) this.resolve(button.matches(".replace"));
     else if (button?.matches(".help-button")) this.showHelp(true);
-    else if (button?.matches(".again")) { this.word("Checking …"); this.load(); }
+    else if (button?.matches(".again")) { this.word("Checking …"); this.checkAgain(); }
     else if (button?.matches(".dismiss")) { this.pipe.drop(button.parentElement.record); button.parentElement.remove(); this.find(".failures").hidden = !this.find(".failure"); }
     else if (button?.matches(".close, .overlay.help")) this.showHelp(false);
     else this.ownClick(target, event);
@@ -463,7 +482,7 @@ class LabelingElement {
       row.append(make("bdi", "", one.name), make("kbd", "", one.key));
       return row;
     });
-    if (typed && !this.classes.some((one) => one.name === typed.normalize("NFC"))) {
+    if (typed && !this.pipe.isPractice && !this.classes.some((one) => one.name === typed.normalize("NFC"))) {
       const row = make("button", "row new");
       row.append(make("span", "", "Add the class "), make("bdi", "", typed));
       rows.push(row);
@@ -558,7 +577,7 @@ class LabelingElement {
     this.find(".bar").style.visibility = elsewhere ? "hidden" : "";
     if (elsewhere) { // the counts of the drawing say nothing about another queue; what was done here does
       const n = this.done.filter((step) => step.kind === "decide").reduce((sum, step) => sum + step.cards.length, 0);
-      this.find(".count").textContent = `${n.toLocaleString()} ${/^(doubt|coreset)/.test(queue) ? "reviewed" : "decided"}`;
+      this.find(".count").textContent = `${n.toLocaleString()} ${/^(doubt|coreset)/.test(queue) ? "reviewed" : queue === "practice" ? "tried" : "decided"}`;
       this.find(".pace").textContent = n && pace ? `${Math.round(pace)} per minute` : "";
       return;
     }

@@ -36,6 +36,9 @@ export default function (component) {
     for (const button of root.querySelectorAll("[data-tool]")) button.onclick = () => choose(button.dataset.tool);
     find('[data-do="clear"]').onclick = () => clear();
     find('[data-do="reset"]').onclick = () => { for (const p of s.panels) p.view = null; draw(); };
+    const middle = (by) => { for (const p of s.panels) if (p.points) zoom(p, [p.canvas.width / 2, p.canvas.height / 2], by); };
+    find('[data-do="in"]').onclick = () => middle(1.3);
+    find('[data-do="out"]').onclick = () => middle(1 / 1.3);
     find(".tip img").addEventListener("load", (event) => event.target.classList.toggle("small", event.target.naturalWidth <= 96));
     return state;
   }
@@ -74,10 +77,10 @@ export default function (component) {
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `Map: ${panel.title}`);
-    const wait = element("div", "wait", "Loading the map");
-    frame.append(canvas, wait);
+    const wait = element("div", "wait", "Loading the map"), hint = element("div", "hint", "Hold Ctrl to zoom");
+    frame.append(canvas, wait, hint);
     box.append(title, frame);
-    const p = { key: panel.key, box, canvas, wait, view: null, points: null, line: null };
+    const p = { key: panel.key, box, canvas, wait, hint, view: null, points: null, line: null };
     canvas.studio = { where: (position) => where(p, position), selected: () => s.selected && indices(s.selected) };
     listen(p);
     return p;
@@ -203,6 +206,7 @@ export default function (component) {
       s.panels.forEach((p) => { if (p.points) render(p); });
       const n = s.selected ? s.selected.reduce((sum, one) => sum + one, 0) : 0;
       find(".count").textContent = s.selected ? `${n.toLocaleString("en")} selected` : "";
+      find(".count").toggleAttribute("data-n", Boolean(s.selected));
     });
   }
 
@@ -431,10 +435,12 @@ export default function (component) {
       } else if (ended.tool !== "pan") close(p);
     };
     canvas.onpointercancel = () => { drag = null; };
-    canvas.onpointerleave = () => hide();
+    canvas.onpointerleave = () => { hide(); p.hint.classList.remove("on"); };
     canvas.ondblclick = () => { p.view = null; draw(); };
     canvas.onwheel = (event) => {
       if (!p.points) return;
+      p.hint.classList.toggle("on", !event.ctrlKey && !event.metaKey); // until the pointer leaves
+      if (!event.ctrlKey && !event.metaKey) return; // the wheel belongs to the page
       event.preventDefault();
       zoom(p, at(p, event), Math.exp(-event.deltaY * 0.0016));
     };

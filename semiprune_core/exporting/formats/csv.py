@@ -16,15 +16,17 @@ from semiprune_core.exporting.content import Content
     title="CSV",
     explain="The kept images as a table, and a twin with every image of the pool; opens in any spreadsheet.",
     label_source="column label_source: human or pseudo",
-    options=("exact",),
+    options=("exact", "absolute"),
     whole_pool=True,
 )
 def write_csv(content: Content, place: Place) -> None:
-    options = pyarrow.csv.WriteOptions(include_header=False)
+    options, absolute = pyarrow.csv.WriteOptions(include_header=False), place.options.absolute
+    columns = content.columns_with(absolute=absolute)
+    place.notes["columns"] = list(columns)
     place.expect(len(content.all_idx) + len(content.kept_idx))
     for role, positions in (("kept", content.kept_idx), ("all", content.all_idx)):
         with place.open(role, ".csv", rows=len(positions)) as file:
-            file.write((",".join(content.columns) + "\n").encode("ascii"))
-            for _, rows in content.batches(positions, exact=place.options.exact):
+            file.write((",".join(columns) + "\n").encode("ascii"))
+            for _, rows in content.batches(positions, exact=place.options.exact, absolute=absolute):
                 pyarrow.csv.write_csv(rows, file, options)
                 place.advance(rows.num_rows)

@@ -15,7 +15,18 @@ from semiprune_core.registry import import_installed, import_siblings
 import_siblings(__name__, __path__)
 import_installed("semiprune.sources", SOURCES)
 
-__all__ = ["SOURCES", "VARIANTS", "Entry", "Source", "SourceSpec", "kinds_by_suffix", "open_source", "parse_source"]
+__all__ = [
+    "SOURCES",
+    "VARIANTS",
+    "Entry",
+    "Source",
+    "SourceSpec",
+    "class_folders",
+    "kinds_by_suffix",
+    "open_source",
+    "parse_source",
+    "takes_folder_labels",
+]
 
 
 def kinds_by_suffix() -> dict[str, str]:
@@ -24,13 +35,13 @@ def kinds_by_suffix() -> dict[str, str]:
 
 
 def parse_source(text: str) -> SourceSpec:
-    """The source a person typed: a path, ``NAME:LOCATION`` such as ``torchvision:CIFAR10``, or ``demo``.
+    """The source a person typed: a path, ``NAME:LOCATION`` such as ``torchvision:CIFAR10``, or a bundled pool's name.
 
     >>> parse_source("torchvision:CIFAR10").location
     'CIFAR10'
     """
-    if text == "demo":
-        return SourceSpec("demo")
+    if text in SOURCES and SOURCES.facts(text).get("bundled"):
+        return SourceSpec(text)
     name, mark, rest = text.partition(":")
     if mark and name in SOURCES:
         parse = SOURCES.facts(name).get("parse")
@@ -39,6 +50,19 @@ def parse_source(text: str) -> SourceSpec:
     is_folder = os.path.isdir(os.path.expanduser(text))
     kind = "folder" if is_folder else kinds_by_suffix().get(Path(text).suffix.lower(), "folder")
     return SourceSpec(kind, text)
+
+
+def class_folders(spec: SourceSpec, *, guard: PathGuard, scratch: Path) -> tuple[str, ...]:
+    """The folders of a source whose names could be reference labels; () where its labels come from elsewhere."""
+    if not takes_folder_labels(spec):
+        return ()
+    named = getattr(SOURCES[spec.kind](spec.location, guard=guard, scratch=scratch), "class_folders", None)
+    return tuple(named()) if named is not None else ()
+
+
+def takes_folder_labels(spec: SourceSpec) -> bool:
+    """Whether a source may read reference labels off its folders."""
+    return spec.kind in SOURCES and "folder_labels" in inspect.signature(SOURCES[spec.kind]).parameters
 
 
 def open_source(spec: SourceSpec, *, guard: PathGuard, scratch: Path) -> Source:

@@ -37,13 +37,18 @@ class ArchiveSource:
     origin: Origin = "packed"
     class_names: tuple[str, ...] | None = None
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, folder_labels: str = layout.AUTO) -> None:
         self.problems: list[Problem] = []
         self._path = path
         self._directory = ziplist.check(path)
         self._prefix = ""
         self._read_names()
-        self._layout = layout.layout_of_paths(path for path, _ in self._visible())
+        found = layout.layout_of_paths(path for path, _ in self._visible())
+        self._layout = layout.with_folder_labels(found, folder_labels)
+
+    def class_folders(self) -> tuple[str, ...]:
+        """The folders whose names could be reference labels."""
+        return self._layout.class_folders(path for path, _ in self._visible())
 
     def _visible(self) -> Iterator[tuple[str, ziplist.Member]]:
         """(relative path, member) of all files a person would see."""
@@ -103,5 +108,5 @@ def guarded_file(location: str, guard: PathGuard, what: str) -> Path:
 
 
 @SOURCES.register("zip", title="ZIP archive", suffixes=(".zip",), form=ARCHIVE_FORM)
-def open_archive(location: str, *, guard: PathGuard, scratch: Path) -> ArchiveSource:
-    return ArchiveSource(guarded_file(location, guard, "archive"))
+def open_archive(location: str, *, guard: PathGuard, scratch: Path, folder_labels: str = layout.AUTO) -> ArchiveSource:
+    return ArchiveSource(guarded_file(location, guard, "archive"), folder_labels)

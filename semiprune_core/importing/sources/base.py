@@ -8,6 +8,9 @@ Facts given at registration:
     title      for people
     suffixes   optional: endings of files that mean this source, such as ``(".zip",)``
     form       optional: a :class:`Form`, how a person names it on the page; without one the page does not offer it
+    beside     optional: True for a file whose images lie beside it
+    bundled    optional: True for a pool that comes with the app and is named by its name alone
+    fit        optional: how its images become square unless a person says otherwise; else they are cropped
     parse      optional: from what was typed behind ``NAME:`` to a :class:`SourceSpec`; else that is the location
 """
 
@@ -81,7 +84,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """A source as JSON: what a person chose. ``location`` is a path, a data set's name, or empty for the demo."""
+    """A source as JSON: what a person chose. ``location`` is a path, a data set's name, or empty for a bundled pool."""
 
     kind: str
     location: str = ""

@@ -44,6 +44,14 @@ class FolderSource:
             label, split = self._layout.place(path)
             yield Entry(path, FileAt(str(self.root), os.path.join(self.root, relative)), label, split)
 
+    def class_folders(self) -> tuple[str, ...]:
+        """The folders whose names could be reference labels; () for a layout of its own."""
+        if not isinstance(self._layout, layout.Layout):
+            return ()
+        tops = list(self._layout.splits) or [""]
+        names = [f"{top}/{name}/_" if top else f"{name}/_" for top in tops for name in _subfolders(self.root / top)]
+        return self._layout.class_folders(names)
+
     def _walk(self) -> Iterator[str]:
         """Relative names of usable files as they are on disk, depth first; everything else becomes a problem."""
         waiting = [("", True)]
@@ -180,7 +188,7 @@ def _only_subfolder(folder: Path) -> Path | None:
         icon="folder",
     ),
 )
-def open_folder(location: str, *, guard: PathGuard, scratch: Path) -> FolderSource:
+def open_folder(location: str, *, guard: PathGuard, scratch: Path, folder_labels: str = layout.AUTO) -> FolderSource:
     """Open a folder; a single folder around everything is looked through."""
     root = guarded_folder(location, guard)
     while (inner := _only_subfolder(root)) is not None:
@@ -188,6 +196,5 @@ def open_folder(location: str, *, guard: PathGuard, scratch: Path) -> FolderSour
     if tiny_imagenet.is_tiny_imagenet(root):
         return FolderSource(root, tiny_imagenet.read_layout(root))
     top = _subfolders(root)
-    return FolderSource(
-        root, layout.layout_of(top, [n for n in top if layout.has_class_folders(_subfolders(root / n))])
-    )
+    found = layout.layout_of(top, [n for n in top if layout.has_class_folders(_subfolders(root / n))])
+    return FolderSource(root, layout.with_folder_labels(found, folder_labels))

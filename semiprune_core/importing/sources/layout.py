@@ -7,16 +7,20 @@ Shared by folders, archives and uploads, so that the same tree gives the same la
     val/                             the test split; part of the pool where a ``test`` has class folders
     <one folder>/...                 a single folder around everything is looked through
     _unlabeled/                      no label (FiftyOne's convention)
+    2024-05-01/, DCIM/, 100CANON/    no label: dates and a camera's folders are no classes, unless a person says so
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from semiprune_core.checks import check_choice
 from semiprune_core.importing.sources.base import POOL_SPLIT, TEST_SPLIT
 from semiprune_core.paths import shown
 from semiprune_core.records import Problem
@@ -25,9 +29,33 @@ TRAIN, TEST, VAL = {"train", "training"}, {"test", "testing"}, {"val", "valid", 
 SPLIT_FOLDERS = TRAIN | TEST | VAL
 NOT_CLASSES = {"images", "_unlabeled"}
 IMAGE_SUFFIXES = frozenset(  # what images.FORMATS reads
-    ("jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "dib", "gif", "tif", "tiff", "ppm", "pgm", "pbm", "pnm")
+    (
+        "jpg",
+        "jpeg",
+        "jpe",
+        "jfif",
+        "png",
+        "webp",
+        "avif",
+        "heic",
+        "heif",
+        "bmp",
+        "dib",
+        "gif",
+        "tif",
+        "tiff",
+        "ppm",
+        "pgm",
+        "pbm",
+        "pnm",
+    )
 )
 ARCHIVE_SUFFIXES = frozenset(("zip", "7z", "rar", "tar", "gz", "tgz", "bz2", "xz", "zst", "npz"))
+AUTO, YES, NO = "auto", "yes", "no"
+FOLDER_LABELS = (AUTO, YES, NO)
+"""Whether class folders are reference labels: but for dates and a camera's folders, all of them, none."""
+_DATE = re.compile(r"(19|20)\d\d([-_. ]?(0[1-9]|1[0-2])([-_. ]?(0[1-9]|[12]\d|3[01]))?)?([ T_-].*)?")
+_CAMERA = re.compile(r"DCIM|[1-9]\d\d[A-Z_][A-Z0-9_]{4}", re.IGNORECASE)
 HIDDEN_NAMES = frozenset({"thumbs.db", "desktop.ini", "__macosx", "$recycle.bin", "system volume information"})
 
 
@@ -53,18 +81,44 @@ class Layout:
     """Reads label and split off a relative path. ``splits`` maps top folders to splits; empty without split layout."""
 
     splits: Mapping[str, str] = field(default_factory=dict)
+    folder_labels: str = AUTO
 
     def place(self, path: str) -> tuple[str | None, str]:
         """(label, split) of an image."""
         parts = path.split("/")
         split = self.splits.get(parts[0], POOL_SPLIT)
         folders = parts[1:-1] if self.splits else parts[:-1]
-        label = folders[0] if folders and folders[0] != "_unlabeled" else None
-        return label, split
+        return (folders[0] if folders and self.is_class(folders[0]) else None), split
+
+    def is_class(self, folder: str) -> bool:
+        """Whether the name of a folder is a reference label."""
+        if folder == "_unlabeled" or self.folder_labels == NO:
+            return False
+        return self.folder_labels == YES or not is_storage(folder)
+
+    def class_folders(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """The folders among the relative ``paths`` that could be classes, in order; without labels too."""
+        depth = 1 if self.splits else 0
+        parts = (path.split("/")[:-1] for path in paths)
+        return tuple(sorted({folders[depth] for folders in parts if len(folders) > depth} - {"_unlabeled"}))
 
     def ignores(self, relative: str) -> bool:
         """Whether a file or folder is no part of the data and not worth a word."""
         return False
+
+
+def is_storage(name: str) -> bool:
+    """Whether a folder's name says when or by which camera pictures were taken, not what they show.
+
+    >>> [is_storage(name) for name in ("2024-05-01", "2023_07 Rome", "DCIM", "100CANON", "7", "cat", "n01443537")]
+    [True, True, True, True, False, False, False]
+    """
+    return bool(_DATE.fullmatch(name) or _CAMERA.fullmatch(name))
+
+
+def with_folder_labels(layout: Layout, folder_labels: str) -> Layout:
+    check_choice("folder_labels", folder_labels, FOLDER_LABELS)
+    return dataclasses.replace(layout, folder_labels=folder_labels)
 
 
 def layout_of(top_folders: Iterable[str], with_classes: Iterable[str]) -> Layout:

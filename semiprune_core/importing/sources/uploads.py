@@ -28,7 +28,7 @@ class UploadSource:
     origin: Origin = "packed"
     class_names: tuple[str, ...] | None = None
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, folder_labels: str = layout.AUTO) -> None:
         self.problems: list[Problem] = []
         self._files = folder / "files"
         self._index = _read_index(folder / INDEX)
@@ -36,7 +36,12 @@ class UploadSource:
         for name in self._index:
             wrapper.see(name)
         self._prefix = wrapper.prefix
-        self._layout = layout.layout_of_paths(name.removeprefix(self._prefix) for name in self._index)
+        found = layout.layout_of_paths(name.removeprefix(self._prefix) for name in self._index)
+        self._layout = layout.with_folder_labels(found, folder_labels)
+
+    def class_folders(self) -> tuple[str, ...]:
+        """The folders whose names could be reference labels."""
+        return self._layout.class_folders(name.removeprefix(self._prefix) for name in self._index)
 
     def count(self) -> int:
         return sum(1 for _ in self.entries())
@@ -102,5 +107,5 @@ def _read_index(path: Path) -> dict[str, str]:
 
 
 @SOURCES.register("uploads", title="Images from the browser")
-def open_uploads(location: str, *, guard: PathGuard, scratch: Path) -> UploadSource:
-    return UploadSource(guarded_folder(location, guard))
+def open_uploads(location: str, *, guard: PathGuard, scratch: Path, folder_labels: str = layout.AUTO) -> UploadSource:
+    return UploadSource(guarded_folder(location, guard), folder_labels)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
 
 from semiprune_core.errors import InvalidDataError
+from semiprune_core.learning.quality import Z95
 from semiprune_core.records import BoolArray, IntArray
 
 N_RESAMPLES = 4000
@@ -72,9 +73,9 @@ def compare(
 ) -> Comparison:
     """Compare by ``first_right`` and ``second_right`` (n,): whether each got the same held-out label right.
 
-    The interval is exact in the labels on which the two differ (conditional, as McNemar's test). With ``groups`` (n,)
-    of near-duplicates that are not all single, whole groups are drawn anew instead (a bootstrap), and the wider of the
-    two is given.
+    The interval is that of a difference of paired shares (Bonett and Price 2012). With ``groups`` (n,) of
+    near-duplicates that are not all single, whole groups are drawn anew as well (a bootstrap), and the wider of the two
+    is given.
     """
     if len(first_right) != len(second_right) or not len(first_right):
         raise InvalidDataError(
@@ -83,7 +84,7 @@ def compare(
     n = len(first_right)
     only_first = int((first_right & ~second_right).sum())
     only_second = int((~first_right & second_right).sum())
-    low, high = _exact(only_first, only_second, n)
+    low, high = _paired(only_first, only_second, n)
     if groups is not None and len(np.unique(groups)) < n:
         signs = first_right.astype(float) - second_right.astype(float)
         by_groups = _bootstrap(signs, groups, rng or np.random.default_rng(0))
@@ -91,19 +92,16 @@ def compare(
     return Comparison(first, second, n, only_first, only_second, (only_first - only_second) / n, low, high)
 
 
-def _exact(only_first: int, only_second: int, n: int) -> tuple[float, float]:
-    """From the exact interval of the share of the first among those where they differ (Clopper and Pearson).
+def _paired(only_first: int, only_second: int, n: int) -> tuple[float, float]:
+    """The interval of a difference of paired shares, one label added to each side where they differ.
 
-    Where they never differ nothing is known of that share; how often they may differ all the same is bounded.
+    How often the two differ is drawn as well as who is right then: an interval that takes the former for known covers
+    the truth in 60% of cases where one side is never ahead.
     """
-    tail = (1 - CONFIDENCE) / 2
-    differ = only_first + only_second
-    if differ == 0:
-        most = float(1 - tail ** (1 / n))
-        return -most, most
-    low = 0.0 if only_first == 0 else float(betaincinv(only_first, only_second + 1, tail))
-    high = 1.0 if only_second == 0 else float(betaincinv(only_first + 1, only_second, 1 - tail))
-    return (2 * low - 1) * differ / n, (2 * high - 1) * differ / n
+    first, second = (only_first + 1) / (n + 2), (only_second + 1) / (n + 2)
+    middle = first - second
+    half = Z95 * math.sqrt((first + second - middle**2) / (n + 2))
+    return max(-1.0, middle - half), min(1.0, middle + half)
 
 
 def _bootstrap(signs: np.ndarray, groups: IntArray, rng: np.random.Generator) -> tuple[float, float]:

@@ -129,6 +129,24 @@ def fit_pool(
     )
 
 
+@one_thread()
+def refit(
+    pool: FrozenPool,
+    labels: IntArray,
+    *,
+    n_classes: int,
+    measurable_mask: BoolArray,
+    settings: FrozenSettings,
+    seed: int,
+    penalty: float,
+    powers: FloatArray,
+) -> FloatArray:
+    """(N, C) probabilities by a head whose ``penalty`` and ``powers`` an earlier fit has found; nothing is measured."""
+    work = _Work.begin(pool, labels, n_classes, measurable_mask, None, settings, seed, None)
+    answers = work.answers(settings.head, np.arange(len(work.labeled)), [penalty], None)[0]
+    return together(answers, powers if len(powers) == len(answers) else np.ones(len(answers)))
+
+
 @dataclass(eq=False)
 class _Work:
     """What one fit needs everywhere: the labeled images, their folds, and who answers."""

@@ -36,12 +36,16 @@ def nearest(rows: FloatArray, k: int, *, progress: Progress | None = None) -> tu
     for first, likeness in cosine_blocks(rows, progress=progress):
         mine = np.arange(len(likeness))
         likeness[mine, first + mine] = -np.inf
-        near = np.sort(np.argpartition(likeness, n - k, axis=1)[:, n - k :], axis=1)
-        value = np.take_along_axis(likeness, near, 1)
-        order = np.argsort(-value, axis=1, kind="stable")
-        places[first : first + len(mine)] = np.take_along_axis(near, order, 1)
-        cosines[first : first + len(mine)] = np.take_along_axis(value, order, 1)
+        places[first + mine], cosines[first + mine] = largest(likeness, k)
     return places, cosines
+
+
+def largest(likeness: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+    """Columns and values (n, k) of each row's ``k`` largest in (n, N): largest first, equal ones in their order."""
+    near = np.sort(np.argpartition(likeness, -k, axis=1)[:, -k:], axis=1)
+    value = np.take_along_axis(likeness, near, 1)
+    order = np.argsort(-value, axis=1, kind="stable")
+    return np.take_along_axis(near, order, 1), np.take_along_axis(value, order, 1)
 
 
 def cosine_blocks(rows: FloatArray, *, progress: Progress | None = None) -> Iterator[tuple[int, FloatArray]]:

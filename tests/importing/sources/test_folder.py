@@ -12,7 +12,14 @@ import pytest
 
 from semiprune_core.errors import InvalidSettingError, SourceError, UnknownNameError, UnsafePathError
 from semiprune_core.importing.images import content_hash
-from semiprune_core.importing.sources import SOURCES, SourceSpec, open_source, opening, parse_source
+from semiprune_core.importing.sources import (
+    SOURCES,
+    SourceSpec,
+    class_folders,
+    open_source,
+    opening,
+    parse_source,
+)
 from semiprune_core.importing.sources.reading import read_entry
 from semiprune_core.paths import PathGuard, open_real
 from tests.hostile_inputs.cases import GOOD, encoded, picture
@@ -322,6 +329,7 @@ def test_of_a_file_uploaded_twice_the_last_arrival_counts(root):
     ("text", "kind", "location", "options"),
     [
         ("demo", "demo", "", {}),
+        ("clipart", "clipart", "", {}),
         ("torchvision:CIFAR10", "torchvision", "CIFAR10", {}),
         ("torchvision:CIFAR10:/data/x:y", "torchvision", "CIFAR10", {"root": "/data/x:y"}),
         ("pool.ZIP", "zip", "pool.ZIP", {}),
@@ -369,3 +377,32 @@ def test_sources_without_any_picture_are_empty_not_broken(root):
     for spec in (str(root / "pics"), str(root / "a.zip"), str(root / "empty.zip"), str(root / "pics/m.csv")):
         source = opened(root, spec)
         assert source.count() == 0 and list(source.entries()) == []
+
+
+CAMERA = ("DCIM/100CANON/a.png", "2024-05-01/b.png", "cat/c.png", "7/d.png", "_unlabeled/e.png", "f.png")
+
+
+def test_dates_and_a_cameras_folders_are_no_classes_unless_a_person_says_so(root):
+    folder = fill(root / "pics", *CAMERA)
+    archive = zipped(folder, root / "pics.zip")
+    for kind, location in (("folder", folder), ("zip", archive)):
+        wanted = {
+            "auto": {"7", "cat", None},
+            "yes": {"2024-05-01", "7", "DCIM", "cat", None},
+            "no": {None},
+        }
+        for choice, labels in wanted.items():
+            spec = SourceSpec(kind, str(location), {"folder_labels": choice})
+            assert {entry.label for entry in opened(root, spec).entries()} == labels
+        spec = SourceSpec(kind, str(location))
+        names = class_folders(spec, guard=PathGuard((root,)), scratch=root / "scratch")
+        assert names == ("2024-05-01", "7", "DCIM", "cat")
+    with pytest.raises(InvalidSettingError):
+        opened(root, SourceSpec("folder", str(folder), {"folder_labels": "maybe"}))
+
+
+def test_class_folders_of_splits_are_those_within(root):
+    fill(root / "pics", "train/cat/a.png", "test/dog/b.png")
+    spec = SourceSpec("folder", str(root / "pics"))
+    assert class_folders(spec, guard=PathGuard((root,)), scratch=root / "scratch") == ("cat", "dog")
+    assert class_folders(SourceSpec("demo"), guard=PathGuard((root,)), scratch=root / "scratch") == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from semiprune_core.importing.sources import SourceSpec, open_source
+from semiprune_core.importing.sources import SourceSpec, clipart, open_source
 from semiprune_core.importing.sources.manifest import preview
 from semiprune_core.importing.sources.reading import read_entry
 from semiprune_core.paths import PathGuard
@@ -148,6 +149,17 @@ def test_the_demo_pool_opens(root):
     assert opened.count() == 8000 and len(opened.class_names) == 10 and opened.origin == "packed"
     splits = [entry.split for entry in opened.entries()]
     assert (splits.count("pool"), splits.count("test")) == (6000, 2000)
+
+
+def test_the_clip_art_opens_with_a_credit_for_each_drawing(root):
+    opened = source(root, SourceSpec("clipart"))
+    entries = list(opened.entries())
+    labels = Counter(entry.label for entry in entries)
+    assert opened.count() == len(entries) == 1949 and not opened.problems and opened.origin == "packed"
+    assert len(labels) == 15 and labels["food"] == 318 and min(labels.values()) == 42
+    lines = clipart.CLIPART.with_suffix(".CREDITS.txt").read_text(encoding="utf-8").splitlines()
+    assert {entry.path for entry in entries} == {line.split(" | ")[0] for line in lines if line.count(" | ") >= 2}
+    assert max(read_entry(entries[0])[0].image.size) == 144
 
 
 def test_rows_of_a_manifest_do_not_pile_up_in_memory(root):

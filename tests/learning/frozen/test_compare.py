@@ -48,14 +48,28 @@ def test_near_duplicates_widen_the_interval():
     assert together.high - together.low > alone.high - alone.low
 
 
-def test_the_interval_holds_the_truth_as_often_as_it_says():
+@pytest.mark.parametrize("n", [15, 57, 150])
+@pytest.mark.parametrize(
+    "both, only_first, only_second",
+    [(0.6, 0.2, 0.1), (0.6, 0.25, 0.01), (0.5, 0.4, 0.02), (0.8, 0.02, 0.02), (0.7, 0.01, 0.0)],
+)
+def test_the_interval_holds_the_truth_as_often_as_it_says(n, both, only_first, only_second):
     rng = np.random.default_rng(0)
+    shares = [both, only_first, only_second, 1 - both - only_first - only_second]
     covered = 0
     for _ in range(400):
-        kind = rng.choice(4, 150, p=[0.6, 0.2, 0.1, 0.1])
-        found = compare("A", (kind == 0) | (kind == 1), "B", (kind == 0) | (kind == 2))
-        covered += found.low <= 0.1 <= found.high
+        found = compare("A", *_sides(rng.choice(4, n, p=shares)))
+        covered += found.low <= only_first - only_second <= found.high
     assert covered >= 0.93 * 400
+
+
+def _sides(kind):
+    return (kind == 0) | (kind == 1), "B", (kind == 0) | (kind == 2)
+
+
+def test_an_estimate_never_stands_at_the_end_of_its_interval():
+    found = compare("A", *answers(35, 0, 14, 8)[:1], "B", answers(35, 0, 14, 8)[1])
+    assert found.low < found.difference - 0.05 and found.high > found.difference + 0.05
 
 
 def test_different_labels_are_refused():
