@@ -272,7 +272,7 @@ def choose(project: Project, seen: ScoreView) -> None:
     with left:
         if st.button("Build coreset", type="primary", icon=":material/done_all:", width="stretch"):
             with errors.shown():
-                run = build_coreset(project, request, scores=seen.scores, kept=own)
+                run = build_coreset(project, request, scores=seen.scores, own=own)
                 export_csv(project, run)
                 saved_coresets.remember(run, request)
                 st.rerun()

@@ -188,8 +188,8 @@ def _select(args: argparse.Namespace, workspace: Workspace, console: Console) ->
         **{name: getattr(args, name) for name in OPTIONS},
     )
     request = request.replace(**given_knobs(args, {**settable_knobs(), **open_knobs(args.method)}))
-    kept = _own_evidence(project, request, args, console)
-    runs = build_coresets(project, request, ratios, nested=args.nested, kept=kept, progress=console)
+    own = _own_evidence(project, request, args, console)
+    runs = build_coresets(project, request, ratios, nested=args.nested, own=own, progress=console)
     made = [_selected(project, run, export_csv(project, run, exact=args.exact)) for run in runs]
     lines = [
         f"{one['coreset']}: {one['n_kept']:,} of {one['n_pool']:,} images kept. Written to {one['files']['kept']}."

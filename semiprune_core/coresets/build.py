@@ -158,13 +158,13 @@ def with_searched(project: Project, request: CoresetRequest, source: ScoreSource
     """The request with the knobs that a search found for its ratio and what is chosen by, where a person set none."""
     if any(name in request.given for name in SEARCHED):
         return request
-    known = searched_knobs(project, request.method, request.pruning_ratio, source)
-    return request if known is None else request.replace(**known)
+    best = searched_knobs(project, request.method, request.pruning_ratio, source)
+    return request if best is None else request.replace(**best)
 
 
-def basis_of(scores: ScoreRun, kept: EvidenceRun | None = None) -> Basis:
+def basis_of(scores: ScoreRun, own: EvidenceRun | None = None) -> Basis:
     """What starting values depend on with these scores, or for a baseline that looks at evidence of its own instead."""
-    return scores.basis() if kept is None else kept.basis(scores.basis())
+    return scores.basis() if own is None else own.basis(scores.basis())
 
 
 def choose_coreset(evidence: Evidence, request: CoresetRequest, basis: Basis) -> Coreset:
@@ -193,14 +193,14 @@ def own_evidence(
     What is made here can be stopped, and goes on the next time from the folder ``work`` of the project.
     """
     asked = {**(settings or {}), **request.score_changes}
-    if not asked and (known := evidence_at_hand(project).get(request.method)):
-        return known
+    if not asked and (newest := evidence_at_hand(project).get(request.method)):
+        return newest
     wanted = EvidenceRequest(
         project, progress or Collected(), device=device, settings=asked, folder=project.folder / "work"
     )
-    found = stored_evidence(request.method, wanted)
-    assert found is not None
-    return found
+    made = stored_evidence(request.method, wanted)
+    assert made is not None
+    return made
 
 
 def evidence_behind(project: Project, run: CoresetRun) -> Evidence:
@@ -215,9 +215,9 @@ def evidence_behind(project: Project, run: CoresetRun) -> Evidence:
     return evidence
 
 
-def with_alike(evidence: Evidence, pool: Pool, found: ScanRun) -> Evidence:
+def with_alike(evidence: Evidence, pool: Pool, scan: ScanRun) -> Evidence:
     """The evidence with the near-duplicates that a scan found."""
-    return dataclasses.replace(evidence, alike=groups_of_pool(pool, found))
+    return dataclasses.replace(evidence, alike=groups_of_pool(pool, scan))
 
 
 def build_coreset(
@@ -225,40 +225,39 @@ def build_coreset(
     request: CoresetRequest,
     *,
     scores: ScoreRun | None = None,
-    kept: EvidenceRun | None = None,
+    own: EvidenceRun | None = None,
     progress: Progress | None = None,
 ) -> CoresetRun:
     """Choose and save a coreset; the same request on the same scores is found again instead of saved twice.
 
     Knobs that were not given are those a search found, where there was one, else the defaults. A baseline's coreset is
-    chosen by its own evidence: ``kept``, else the newest that is at hand, else made now. The project's labels and
+    chosen by its own evidence: ``own``, else the newest that is at hand, else made now. The project's labels and
     scores stand beside it in its files all the same.
     """
     scores = scores or latest_scores(project)
-    own = kept is not None or has_own_evidence(request.method)
-    if own:
-        kept = kept or own_evidence(project, request, progress)
-    request = with_searched(project, request, kept or scores)
-    changes = {} if own else request.score_changes
+    if own is None and has_own_evidence(request.method):
+        own = own_evidence(project, request, progress)
+    request = with_searched(project, request, own or scores)
+    changes = request.score_changes if own is None else {}
     scores = with_settings(project, scores, progress=progress, **changes)
     pseudo, pool = PseudoRun(made_from(project, scores.artifact, "pseudo")), project.pool()
     check_same_pool(scores.artifact, pool)
     inputs = {"pool": pool.hash, "pseudo": pseudo.artifact.hash, "scores": scores.artifact.hash}
-    if kept is not None:
-        inputs["evidence"] = kept.artifact.hash
-        evidence = kept.evidence(pool, pseudo.labels())
+    if own is not None:
+        inputs["evidence"] = own.artifact.hash
+        evidence = own.evidence(pool, pseudo.labels())
     else:
         evidence = evidence_of(scores.table(), pseudo, pool)
     if request.one_of_each:
-        found = needed_scan(project)
-        inputs[KIND] = found.artifact.hash
-        evidence = with_alike(evidence, pool, found)
-    coreset = choose_coreset(evidence, request, basis_of(scores, kept))
+        scan = needed_scan(project)
+        inputs[KIND] = scan.artifact.hash
+        evidence = with_alike(evidence, pool, scan)
+    coreset = choose_coreset(evidence, request, basis_of(scores, own))
     settings = coreset_settings(coreset)
-    for known in reversed(project.artifacts("coreset")):
-        same = known.inputs == inputs and known.settings == settings and known.manifest["seed"] == coreset.seed
-        if same and np.array_equal(CoresetRun(known).coreset().indices, coreset.indices):  # older versions drew others
-            return CoresetRun(known)
+    for saved in reversed(project.artifacts("coreset")):
+        same = saved.inputs == inputs and saved.settings == settings and saved.manifest["seed"] == coreset.seed
+        if same and np.array_equal(CoresetRun(saved).coreset().indices, coreset.indices):  # older versions drew others
+            return CoresetRun(saved)
     with project.draft("coreset", settings=settings, inputs=inputs, seed=coreset.seed) as draft:
         write_coreset(draft, coreset)
         human = pseudo.labels().human_mask
@@ -274,7 +273,7 @@ def build_coresets(
     *,
     nested: bool = False,
     scores: ScoreRun | None = None,
-    kept: EvidenceRun | None = None,
+    own: EvidenceRun | None = None,
     progress: Progress | None = None,
 ) -> list[CoresetRun]:
     """One coreset for each ratio, the largest first, otherwise as ``request`` says.
@@ -285,8 +284,8 @@ def build_coresets(
     wanted = sorted(set(ratios))
     if not wanted:
         raise InvalidSettingError("Give at least one pruning ratio, such as 0.3,0.5,0.7.")
-    if kept is None and has_own_evidence(request.method):
-        kept = own_evidence(project, request, progress)
+    if own is None and has_own_evidence(request.method):
+        own = own_evidence(project, request, progress)
     requests = [request.replace(pruning_ratio=ratio) for ratio in wanted]
     if nested:
         if not SELECTORS.facts(request.selector)["nested"]:
@@ -295,10 +294,10 @@ def build_coresets(
                 f"Leave nesting out, or use one of {', '.join(nesting_selectors())}."
             )
         scores = scores or latest_scores(project)
-        held = with_searched(project, requests[0], kept or scores).knobs(basis_of(scores, kept))
+        held = with_searched(project, requests[0], own or scores).knobs(basis_of(scores, own))
         held = {name: value for name, value in held.items() if name in open_knobs(request.method)}
-        requests = [one.replace(**held) for one in requests]
-    return [build_coreset(project, one, scores=scores, kept=kept, progress=progress) for one in requests]
+        requests = [at_ratio.replace(**held) for at_ratio in requests]
+    return [build_coreset(project, at_ratio, scores=scores, own=own, progress=progress) for at_ratio in requests]
 
 
 def more_ratios(
@@ -313,9 +312,9 @@ def more_ratios(
         **kept_options(run),
     )
     scores = ScoreRun(made_from(project, run.artifact, "scores"))
-    own = "evidence" in run.artifact.inputs
-    kept = EvidenceRun(made_from(project, run.artifact, "evidence")) if own else None
-    return build_coresets(project, request, ratios, nested=nested, scores=scores, kept=kept)
+    has_own = "evidence" in run.artifact.inputs
+    own = EvidenceRun(made_from(project, run.artifact, "evidence")) if has_own else None
+    return build_coresets(project, request, ratios, nested=nested, scores=scores, own=own)
 
 
 def kept_options(run: CoresetRun) -> dict[str, Any]:
@@ -329,7 +328,7 @@ def nesting_selectors() -> list[str]:
 
 def nesting(runs: Sequence[CoresetRun]) -> str:
     """Whether each coreset is part of the next larger one, in a sentence; found out, not assumed."""
-    coresets = sorted((run.coreset() for run in runs), key=lambda one: len(one.indices))
+    coresets = sorted((run.coreset() for run in runs), key=lambda coreset: len(coreset.indices))
     if len(coresets) < 2:
         return "One coreset."
     selector = str(coresets[0].settings["selector"])
@@ -346,5 +345,5 @@ def nesting(runs: Sequence[CoresetRun]) -> str:
                 f"Not nested: {outside:,} of the {len(small.indices):,} images kept at {small.pruning_ratio:g} are not "
                 f"kept at {large.pruning_ratio:g} ({why})."
             )
-    kept = "Nested: every coreset is part of the next larger one"
-    return f"{kept}." if promised else f"{kept} (by chance: the selector {selector} chooses anew for each ratio)."
+    nested = "Nested: every coreset is part of the next larger one"
+    return f"{nested}." if promised else f"{nested} (by chance: the selector {selector} chooses anew for each ratio)."

@@ -28,10 +28,10 @@ from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.results import CoresetRun
 
-Found = dict[str, list[str]]
+Differences = dict[str, list[str]]
 
 
-def verify(path: Path, progress: Progress, *, images: bool = True) -> Found:
+def verify(path: Path, progress: Progress, *, images: bool = True) -> Differences:
     """Check an artifact, an export, or every artifact and export of a project; name -> what differs (empty: proven).
 
     An export is named by its manifest, by any file of it, or by its folder. Where it lies in its project the selection
@@ -41,11 +41,13 @@ def verify(path: Path, progress: Progress, *, images: bool = True) -> Found:
     if (path / artifacts.MANIFEST).is_file():
         return _artifacts([path], progress)
     if (path / "artifacts").is_dir():
-        found = _artifacts([one.folder for one in artifacts.list_artifacts(path / "artifacts")], progress)
+        differences = _artifacts(
+            [artifact.folder for artifact in artifacts.list_artifacts(path / "artifacts")], progress
+        )
         exports, folder = list(_exports(path / "exports")), path
-        found |= _project(Workspace(path.parent).project(path.name))
+        differences |= _project(Workspace(path.parent).project(path.name))
     else:
-        found, exports = {}, _export_at(path)
+        differences, exports = {}, _export_at(path)
         folder = path.parent if path.name == "exports" else path.parent.parent
         if not exports:
             raise WorkspaceError(
@@ -54,42 +56,42 @@ def verify(path: Path, progress: Progress, *, images: bool = True) -> Found:
     inside = Project(folder, files.read_json(folder / PROJECT)) if (folder / PROJECT).is_file() else None
     for export in exports:
         prefix = f"{export.id} " if len(exports) > 1 else ""
-        found |= {prefix + name: said for name, said in _own_files(export).items()}
+        differences |= {prefix + name: wrong for name, wrong in _own_files(export).items()}
         if inside is not None:
-            _origin(export, inside, found, progress)
-            found[f"{prefix}selection"] = _selection(export, inside, found)
-    if inside is not None and exports and images and "images" not in found:
-        found["images"] = list(changed_originals(inside.pool(), progress))
-    return found
+            _origin(export, inside, differences, progress)
+            differences[f"{prefix}selection"] = _selection(export, inside, differences)
+    if inside is not None and exports and images and "images" not in differences:
+        differences["images"] = list(changed_originals(inside.pool(), progress))
+    return differences
 
 
-def first_difference(found: Mapping[str, list[str]]) -> str | None:
+def first_difference(differences: Mapping[str, list[str]]) -> str | None:
     """The first thing that differs, with the name of its check."""
-    return next((f"{name}: {said[0]}" for name, said in found.items() if said), None)
+    return next((f"{name}: {wrong[0]}" for name, wrong in differences.items() if wrong), None)
 
 
-def _artifacts(folders: list[Path], progress: Progress) -> Found:
-    found = {}
+def _artifacts(folders: list[Path], progress: Progress) -> Differences:
+    differences = {}
     for number, folder in enumerate(folders, start=1):
-        found[folder.name] = artifacts.differences(folder)
+        differences[folder.name] = artifacts.differences(folder)
         progress.report(number, len(folders), unit="artifacts")
-    return found
+    return differences
 
 
-def _project(project: Project) -> Found:
+def _project(project: Project) -> Differences:
     """What a project has beside its artifacts and exports: its own file, its labels with their copies, its jobs."""
-    found = {
+    differences = {
         PROJECT: [] if has_its_backup(project.folder) else [f"{PROJECT} and {BACKUP} differ: one of them was changed"]
     }
     if has_store(project):
         damage = label_damage(project)
         remedy = "restore PostgreSQL from a backup of its own" if copies_note() else f"semiprune restore {project.name}"
-        found["labels"] = [f"{damage.reason} ({remedy})"] if damage else []
-        found["labels"] += [f"the copy {copy.name} is damaged; delete it" for copy in damaged_copies(project)]
+        differences["labels"] = [f"{damage.reason} ({remedy})"] if damage else []
+        differences["labels"] += [f"the copy {copy.name} is damaged; delete it" for copy in damaged_copies(project)]
     broken = list(jobs.damaged_jobs(project).values())
     statuses = [job.status() for job in jobs.list_jobs(project)]
     broken += [status.message for status in statuses if status.error_code == "DAMAGED"]
-    return found | ({"jobs": broken} if broken or statuses else {})
+    return differences | ({"jobs": broken} if broken or statuses else {})
 
 
 def _exports(folder: Path) -> Iterator[Export]:
@@ -101,15 +103,15 @@ def _export_at(path: Path) -> list[Export]:
     """The exports that a path means: a manifest, the file or folder it names, or a folder of exports."""
     if path.name.endswith(MANIFEST_SUFFIX):
         return [open_export(path)]
-    naming = [one for one in _exports(path.parent) if path in one.files.values()]
+    naming = [export for export in _exports(path.parent) if path in export.files.values()]
     return naming or (list(_exports(path)) if path.is_dir() else [])
 
 
-def _own_files(export: Export) -> Found:
-    found = {"manifest": _manifest(export)}
+def _own_files(export: Export) -> Differences:
+    differences = {"manifest": _manifest(export)}
     for role, entry in export.manifest["files"].items():
-        found[str(entry["name"])] = list(_files(export, role))
-    return found
+        differences[str(entry["name"])] = list(_files(export, role))
+    return differences
 
 
 def _manifest(export: Export) -> list[str]:
@@ -149,36 +151,38 @@ def _tree(root: Path) -> Iterator[str]:
     yield from (f"{root.name}/{shown(name)} is not in {SUMS}" for name in sorted(there - {*wanted, SUMS}))
 
 
-def _origin(export: Export, project: Project, found: Found, progress: Progress) -> None:
+def _origin(export: Export, project: Project, differences: Differences, progress: Progress) -> None:
     """Check the artifacts an export was made from, where that has not happened yet."""
-    said = export.manifest
-    wanted = {kind: said["inputs"][kind] for kind in ("evidence", "scores", "pseudo") if kind in said["inputs"]}
-    chain = [one for one in project.artifacts("coreset") if one.id == said["coreset"]]
+    manifest = export.manifest
+    wanted = {kind: manifest["inputs"][kind] for kind in ("evidence", "scores", "pseudo") if kind in manifest["inputs"]}
+    chain = [coreset for coreset in project.artifacts("coreset") if coreset.id == manifest["coreset"]]
     if not chain:
-        found[said["coreset"]] = [f"{said['coreset']} is no longer in the project"]
-    elif chain[0].hash != said["coreset_hash"]:
-        found[said["coreset"]] = [f"{said['coreset']} is another one than the export was made from"]
+        differences[manifest["coreset"]] = [f"{manifest['coreset']} is no longer in the project"]
+    elif chain[0].hash != manifest["coreset_hash"]:
+        differences[manifest["coreset"]] = [f"{manifest['coreset']} is another one than the export was made from"]
     for kind, digest in wanted.items():
-        known = [one for one in project.artifacts(kind) if one.hash == digest]
-        chain += known[:1]
-        if not known:
-            found[kind] = [f"the project no longer has the {kind} of hash {digest[:12]}… that the export was made from"]
+        named = [artifact for artifact in project.artifacts(kind) if artifact.hash == digest]
+        chain += named[:1]
+        if not named:
+            differences[kind] = [
+                f"the project no longer has the {kind} of hash {digest[:12]}… that the export was made from"
+            ]
     chain += project.artifacts("pool")
     for artifact in chain:
-        if artifact.id not in found:
-            found |= _artifacts([artifact.folder], progress)
+        if artifact.id not in differences:
+            differences |= _artifacts([artifact.folder], progress)
 
 
-def _selection(export: Export, project: Project, found: Found) -> list[str]:
+def _selection(export: Export, project: Project, differences: Differences) -> list[str]:
     """Choose the coreset once more from the stored scores, with the stored settings and seed."""
-    if broken := [name for name, said in found.items() if said and artifacts.NAME.fullmatch(name)]:
+    if broken := [name for name, wrong in differences.items() if wrong and artifacts.NAME.fullmatch(name)]:
         return [f"it cannot be recomputed while {broken[0]} differs"]
-    said = export.manifest
+    manifest = export.manifest
     pool = project.pool()
-    if pool.hash != said["inputs"]["pool"]:
+    if pool.hash != manifest["inputs"]["pool"]:
         return ["the pool has other images than when the coreset was selected"]
     try:
-        run = CoresetRun(project.artifact(said["coreset"]))
+        run = CoresetRun(project.artifact(manifest["coreset"]))
         evidence = evidence_behind(project, run)
     except SemiPruneError as error:
         return [str(error)]
@@ -195,7 +199,7 @@ def _selection(export: Export, project: Project, found: Found) -> list[str]:
     if not np.array_equal(again.indices, stored.indices):
         n_other = int((again.mask & ~stored.mask).sum())
         return [f"selecting again keeps {n_other:,} other images (or another order) than {run.artifact.id} says"]
-    if selection_sha256(pool, again.indices) != said["selection_sha256"]:
+    if selection_sha256(pool, again.indices) != manifest["selection_sha256"]:
         return [f"the manifest speaks of other kept images than {run.artifact.id}"]
     return []
 

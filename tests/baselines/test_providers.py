@@ -315,9 +315,7 @@ def as_kept_before(project, kept):
 def test_evidence_of_an_earlier_version_serves_its_coresets_and_is_made_anew_for_others(method, project):
     old = as_kept_before(project, stored_evidence(method, request(project)))
     asked = CoresetRequest(method=method, pruning_ratio=0.5)
-    by_dual = build_coreset(
-        project, CoresetRequest(method=method, pruning_ratio=0.5, given={"score": "dual"}), kept=old
-    )
+    by_dual = build_coreset(project, CoresetRequest(method=method, pruning_ratio=0.5, given={"score": "dual"}), own=old)
     assert by_dual.artifact.settings["knobs"]["score"] == "dual"
     assert first_difference(verify(export_csv(project, by_dual).kept, Collected())) is None
 

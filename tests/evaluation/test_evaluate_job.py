@@ -98,7 +98,7 @@ def test_a_baseline_is_trained_on_the_coreset_of_the_select_page(
     trials = done(evaluate(project, **asked)).trials()
     request = CoresetRequest(method=method, pruning_ratio=0.7, seed=3, given=given)
     kept = own_evidence(project, request, settings=BRIEFLY)
-    saved = build_coreset(project, request, kept=kept).coreset()
+    saved = build_coreset(project, request, own=kept).coreset()
     np.testing.assert_array_equal(quick[0]["images"], project.pool().images()[np.sort(saved.indices)])
     assert json.loads(trials["knobs"].iloc[0])[knob] == saved.settings["knobs"][knob]
 

@@ -341,7 +341,7 @@ def test_what_was_searched_for_a_baseline_holds_for_its_very_evidence(project):
     assert searched_knobs(project, "elfs", 0.7) is None and searched_knobs(project, "elfs", 0.7, old) == {"cutoff": 0.2}
     known = default_knobs("elfs", 0.7, new.basis(latest_scores(project).basis())).selector
     assert build_coreset(project, request).artifact.settings["knobs"]["cutoff"] == known["cutoff"]
-    assert build_coreset(project, request, kept=old).artifact.settings["knobs"]["cutoff"] == 0.2
+    assert build_coreset(project, request, own=old).artifact.settings["knobs"]["cutoff"] == 0.2
     best = searched(project, "elfs", 0.7, new)
     assert "Not searched at this ratio" in starting_knobs("elfs", 0.7, Basis(120, 12), best).why
 
