@@ -62,10 +62,11 @@ points. Many pools and all trained nets are missing ([below](#what-was-not-run-a
 
 **Why**, as far as the results tell:
 
-- *Searches overrate themselves.* A search compares on a tenth of the pool, 150 images here, and its interval covers
-  trainings alone. Probes on a coreset chosen by cutoff have no chance in them, so a lead of three images counts as
-  beyond chance. On one draw of the photos a cutoff of 0.5 won the search at 80%; with it one class kept a single one of
-  38 test images right (Random: 24), and the coreset was 3.2 points below Random. The starting value was 0.25.
+- *Searches overrated themselves.* A search compares on a tenth of the pool, 150 images here, and in these runs its
+  interval covered trainings alone. Probes on a coreset chosen by cutoff have no chance in them, so a lead of three
+  images counted as beyond chance. On one draw of the photos a cutoff of 0.5 won the search at 80%; with it one class
+  kept a single one of 38 test images right (Random: 24), and the coreset was 3.2 points below Random. The starting
+  value was 0.25. The interval counts the compared images since then; these runs were not repeated.
 - *Classes that pseudo-labels hardly have.* The same search is blind to such a class, as it is judged by pseudo-labels,
   and the least share of each class counts pseudo-labels too.
 - *The choice favours Semi-AUM*, the app's first, which is taken wherever no search is clear: in 63 of 75 draws, with

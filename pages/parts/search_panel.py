@@ -199,7 +199,7 @@ def _picture(table: pd.DataFrame, settings: SearchSettings, *, key: str) -> None
     if curves:
         figure = search_charts.accuracy_over_values(curves, knob=KNOBS[settings.knob], tested_by=TESTS[settings.test])
         st.plotly_chart(figure, key=f"curves_{key}", config=QUIET)
-        st.caption(f"Dashed: Random at the same ratio. The band is its standard deviation over seeds. {search.OVER}")
+        st.caption("Dashed: Random at the same ratio. The band is its standard deviation over seeds.")
     if len(table):
         with st.popover(f"All {count(len(table), 'trial')}", icon=":material/table:"):
             shown = table.assign(method=table["method"].map(METHODS.title))
@@ -247,7 +247,7 @@ def _best(run: SearchRun, best: BestValue) -> None:
         f":gray[Random {best.random_mean:.1%} ± {100 * best.random_spread:.1f}, "
         f"difference {100 * best.difference:+.1f}{half} points]",
         help="Accuracies with their standard deviation over the seeds; the difference with half its 95% interval, "
-        f"which allows for having picked the best of all values. {search.OVER}",
+        f"which allows for having picked the best of all values. {search.OVER_SEARCH}",
     )
     verdict.markdown(VERDICTS[best.verdict], help=best.sentence)
     used = use.button(

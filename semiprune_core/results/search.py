@@ -3,19 +3,19 @@
 How a value compares with Random is judged on differences paired over seeds: the same seed trains both from the same
 weights. Two or three seeds say little about their own deviation, so it is pooled over all values of a ratio; and the
 best of many is ahead of Random by chance alone, so the interval is widened by the number of values (Bonferroni).
+All coresets are compared on the same images, a tenth of the pool: which images these are is chance too, and counts
+(:mod:`semiprune_core.results.lead`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from semiprune_core.checks import check_choice, check_range
 from semiprune_core.errors import InvalidSettingError
@@ -23,7 +23,7 @@ from semiprune_core.learning.presets import FINETUNED_NET, supervised_preset
 from semiprune_core.learning.settings import SupervisedSettings
 from semiprune_core.methods import METHODS
 from semiprune_core.project.artifacts import Artifact
-from semiprune_core.records import FloatArray
+from semiprune_core.results.lead import Waver, half_interval, image_waver, seed_waver, unpacked
 from semiprune_core.selection.defaults import (
     PAPER_BETA,
     PAPER_RATIOS,
@@ -37,17 +37,24 @@ CUTOFF_STEP = 0.1
 CHEAP_SHARE = 2
 """A cheap search trains for the n-th part of the epochs."""
 FEWEST_EPOCHS = 3
-CONFIDENCE = 0.95
-"""Of the interval of a difference, all values of a ratio together."""
 OVER = (
     "Spreads and intervals are over coresets and trainings alone: labels, pseudo-labels, scores and test images are "
     "those of one draw."
 )
-"""What an interval of a search or an evaluation leaves out; said wherever one is shown."""
+"""What an interval of an evaluation leaves out; said wherever one is shown."""
+OVER_SEARCH = (
+    "The interval counts coresets, trainings and the images compared on; labels, pseudo-labels and scores are those of "
+    "one draw."
+)
+"""The same of a search."""
 PAPER = "paper:"
 PROBE, FINETUNE, SCRATCH = TESTS = ("probe", "finetune", "scratch")
 """What a trial may be."""
-COLUMNS = ("method", "pruning_ratio", "seed", "knob", "value", "n_epochs", "n_train", "n_test", "n_correct", "accuracy")
+COLUMNS = (
+    *("method", "pruning_ratio", "seed", "knob", "value", "n_epochs", "n_train", "n_test", "n_correct", "accuracy"),
+    "right",
+)
+"""Of a trial; ``right`` (``lead.packed``) says for each compared image whether it was right; nothing where not kept."""
 COMPARED = "compared.npy"
 """The ids of the images that a search compared on."""
 KNOB_WORDS = {"cutoff": "cutoff", "c_d": "c_D"}
@@ -218,7 +225,11 @@ def best_values(table: pd.DataFrame, n_epochs: int | None) -> list[BestValue]:
         value = float(by_value.mean(axis=1).idxmax())
         difference = float((by_value.loc[value] - by_random).mean())
         n_test = int(rows["n_test"].iloc[0])
-        half = _half_of_best(tried.to_numpy(), by_random.to_numpy(), resolution=1 / n_test)
+        half = None
+        if len(tried.columns) > 1:
+            wavers = [seed_waver(tried.to_numpy(), by_random.to_numpy(), resolution=1 / n_test)]
+            wavers += _by_image(table, rows[(rows["n_epochs"] == length) & (rows["value"] == value)], n_test)
+            half = half_interval(wavers, n_compared=len(tried))
         best.append(
             BestValue(
                 pruning_ratio=float(ratio),
@@ -244,23 +255,16 @@ def deviation(values: pd.Series) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
-def _half_of_best(tried: FloatArray, by_random: FloatArray, *, resolution: float) -> float | None:
-    """Half the interval of the best value's mean difference to Random; None for one seed.
-
-    ``tried`` (values, seeds) and ``by_random`` (seeds,) are accuracies, measured in steps of ``resolution``. Student's
-    interval with the pooled deviation of the differences, Bonferroni's correction for picking the best. All differences
-    share Random's few trainings, which by luck may waver little: the deviation is not taken for less than that of two
-    trainings that waver like all others here, once what is common to a seed is taken out.
-    """
-    n_values, n_seeds = tried.shape
-    if n_seeds < 2:
-        return None
-    freedom = n_values * (n_seeds - 1)
-    differences = (tried - by_random).var(axis=1, ddof=1).mean()
-    every = np.vstack([tried, by_random])
-    left = every - every.mean(axis=1, keepdims=True) - every.mean(axis=0) + every.mean()
-    deviation = max(math.sqrt(max(differences, 2 * (left**2).sum() / freedom)), resolution)
-    return float(stdtrit(freedom, 1 - (1 - CONFIDENCE) / (2 * n_values)) * deviation / math.sqrt(n_seeds))
+def _by_image(table: pd.DataFrame, rows: pd.DataFrame, n_test: int) -> list[Waver]:
+    """How the lead of the value in ``rows`` over Random wavers over the compared images; nothing where the answers of
+    single images were not kept, as in searches of earlier versions."""
+    ratio = rows["pruning_ratio"].iloc[0]
+    by_random = table[(table["method"] == RANDOM) & (table["pruning_ratio"] == ratio)].set_index("seed")["right"]
+    pairs = [(right, by_random.get(seed)) for seed, right in zip(rows["seed"], rows["right"], strict=True)]
+    if not all(isinstance(text, str) for pair in pairs for text in pair):
+        return []
+    leads = [unpacked(mine, n_test).astype(float) - unpacked(other, n_test) for mine, other in pairs]
+    return [image_waver(np.array(leads))]
 
 
 def _verdict(difference: float, half: float | None) -> str:

@@ -29,6 +29,7 @@ def trial_table(trials: Iterable[tuple[Trial, Mapping[str, Any]]]) -> pd.DataFra
                 "n_epochs": trial.score_changes.get("dual_epochs", 0),
                 **{name: int(result[name]) for name in ("n_train", "n_test", "n_correct")},
                 "accuracy": result["n_correct"] / result["n_test"],
+                "right": result.get("right"),
             }
         )
     return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -19,6 +19,7 @@ from semiprune_core.learning.supervised_run import train_supervised
 from semiprune_core.learning.trainer import digest
 from semiprune_core.progress import PartProgress, Progress, Stopped
 from semiprune_core.records import IntArray
+from semiprune_core.results.lead import packed
 from semiprune_core.streams import Purpose
 from semiprune_core.trials.book import FULL, Trial, TrialBook
 from semiprune_core.trials.kinds import ProbeSettings, TrialSettings
@@ -30,7 +31,7 @@ FEWEST_TRAINED = 2
 @dataclass(frozen=True)
 class TrialResult:
     """``n_correct`` of ``n_test`` test images were right after the last epoch on ``n_train`` images; of each class (C,)
-    ``right_by_class`` of ``n_by_class``."""
+    ``right_by_class`` of ``n_by_class``. ``right`` says which (``lead.packed``)."""
 
     n_correct: int
     n_test: int
@@ -38,6 +39,7 @@ class TrialResult:
     seconds: float
     right_by_class: tuple[int, ...] = ()
     n_by_class: tuple[int, ...] = ()
+    right: str | None = None
 
     @classmethod
     def of(cls, answers: IntArray, truth: IntArray, n_classes: int, *, n_train: int, seconds: float) -> Self:
@@ -45,7 +47,8 @@ class TrialResult:
         is_right = answers == truth
         right = np.bincount(truth[is_right], minlength=n_classes)
         every = np.bincount(truth, minlength=n_classes)
-        return cls(int(is_right.sum()), len(truth), n_train, seconds, tuple(right.tolist()), tuple(every.tolist()))
+        by_class = {"right_by_class": tuple(right.tolist()), "n_by_class": tuple(every.tolist())}
+        return cls(int(is_right.sum()), len(truth), n_train, seconds, **by_class, right=packed(is_right))
 
     @property
     def accuracy(self) -> float:
@@ -202,6 +205,7 @@ class Workbench:
             "n_correct": trained.n_correct,
             "right_by_class": list(trained.right_by_class),
             "n_by_class": list(trained.n_by_class),
+            "right": trained.right,
             "seconds": round(trained.seconds, 3),
             "mark": mark,
             "note": note,
