@@ -23,7 +23,7 @@ from semiprune_core.dynamics.job import labeled_tests
 from semiprune_core.dynamics.scoring import default_score_settings
 from semiprune_core.evaluation.data import SPLIT, copies_words, evaluation_data, tested_ids
 from semiprune_core.evaluation.runs import titles_of
-from semiprune_core.evaluation.settings import FINAL_PIN, RANDOM, TESTED_IDS
+from semiprune_core.evaluation.settings import FINAL_PIN, RANDOM, TESTED_IDS, trial_knobs
 from semiprune_core.evaluation.studies import (
     ARTIFACT,
     AXES,
@@ -213,7 +213,7 @@ class PartRun:
         evidence = self._evidence(self._dynamics(pseudo, at + self.cost.ssl), given, pseudo)
         basis = Basis.learned(evidence.scores["aum"], self.settings.supervised().epochs)
         knobs = {
-            (method, ratio): CoresetRequest(method=method, pruning_ratio=ratio).knobs(basis)
+            (method, ratio): trial_knobs(CoresetRequest(method=method, pruning_ratio=ratio), basis)
             for method in self.part.scored
             for ratio in self.settings.ratios
         }
