@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts import charts, components, errors, import_form, job_panel, scan_panel, urls
+from pages.parts import charts, components, errors, import_form, job_panel, net_view, scan_panel, urls
 from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, duration, literal, size
@@ -181,11 +181,14 @@ def main() -> None:
     pool = project.everything()
     summary = projects.summary(pool)
     facts(summary)
-    tabs = st.tabs(["Gallery", "Scan", "Classes", "Sizes and formats", "Problems", "Imports", "Add images"])
+    tabs = st.tabs(
+        ["Gallery", "What the net sees", "Scan", "Classes", "Sizes and formats", "Problems", "Imports", "Add images"]
+    )
     for tab, draw in zip(
         tabs,
         (
             lambda: gallery(project, pool),
+            lambda: net_view.of_pool(project, pool),
             lambda: scan_panel.draw(project, pool, items),
             lambda: classes(summary),
             lambda: shapes(summary),
