@@ -11,7 +11,6 @@ import contextlib
 import io
 import itertools
 import json
-import resource
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from semiprune_core.importing.run import PEEK, settings_for
 from semiprune_core.importing.sources import open_source
 from semiprune_core.importing.sources.base import ArrayRow, Entry, SourceSpec
 from semiprune_core.importing.sources.reading import read_bytes, read_entry
+from semiprune_core.importing.workers import WORKER_GROWTH
 from semiprune_core.project.pool import SIZES, Pool, PoolSettings
 from semiprune_core.project.workspace import Project, Workspace
 
@@ -35,7 +35,7 @@ WITHIN = 2_000
 """The pictures are spread over so many first images of a source."""
 SPARE = 3
 """A JPEG is decoded at no less than this many times the largest training copy."""
-CPU_SECONDS, FILE_BYTES = 40, 1 << 30
+CPU_SECONDS = 40
 NOT_LOOKED_AT = ("torchvision",)
 """Sources that may fetch what they are to show."""
 OBLONG = 0.15
@@ -68,20 +68,27 @@ def preview_source(workspace: Workspace, spec: SourceSpec) -> Preview:
         raise SourceError("A known data set is shown once it is imported.", code="NO_PREVIEW")
     with tempfile.TemporaryDirectory(prefix="semiprune-look-") as scratch:
         told = limited.stream(
-            look_at_source, str(workspace.root), json.dumps(spec.to_json()), scratch, name=Path(spec.location).name
+            look_at_source,
+            str(workspace.root),
+            json.dumps(spec.to_json()),
+            scratch,
+            name=Path(spec.location).name,
+            growth=WORKER_GROWTH,
         )
         return _preview(list(told))
 
 
 def preview_pool(project: Project) -> Preview:
     """The same of a pool, from its originals."""
-    told = list(limited.stream(look_at_pool, str(project.workspace.root), project.name, name=project.name))
+    told = list(
+        limited.stream(look_at_pool, str(project.workspace.root), project.name, name=project.name, growth=WORKER_GROWTH)
+    )
     return _preview(told)
 
 
 def look_at_source(root: str, spec: str, scratch: str) -> Iterator[dict[str, Any]]:
     """What :func:`preview_source` is told: the shapes of the first images, then copies."""
-    _limit()
+    limited.limit_effort(CPU_SECONDS)
     guard = Workspace(Path(root)).guard
     source = open_source(SourceSpec.from_json(json.loads(spec)), guard=guard, scratch=Path(scratch))
     first = list(itertools.islice(source.entries(), WITHIN))
@@ -91,7 +98,7 @@ def look_at_source(root: str, spec: str, scratch: str) -> Iterator[dict[str, Any
 
 def look_at_pool(root: str, name: str) -> Iterator[dict[str, Any]]:
     """What :func:`preview_pool` is told."""
-    _limit()
+    limited.limit_effort(CPU_SECONDS)
     pool = Workspace(Path(root)).project(name).pool()
     for position in _spread(range(len(pool))):
         with contextlib.suppress(SemiPruneError):
@@ -151,12 +158,6 @@ def _spread(items: Sequence[Item]) -> list[Item]:
     if not len(items):
         return []
     return [items[place] for place in np.unique(np.linspace(0, len(items) - 1, SHOWN).round().astype(int)).tolist()]
-
-
-def _limit() -> None:
-    for what, most in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_FSIZE, FILE_BYTES)):
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(what, (most, most))
 
 
 def _told(tell: Callable[[Entry], dict[str, Any]], entries: Sequence[Entry]) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from semiprune_core.errors import SemiPruneError, SourceError
-from semiprune_core.importing import images, preview
+from semiprune_core.importing import images, limited, preview
 from semiprune_core.importing.preview import advice, preview_pool, preview_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.project.pool import PoolSettings
@@ -85,11 +85,11 @@ def test_the_advice_follows_from_the_shapes(width, height, fit, words):
 
 def test_the_process_may_use_little_time_and_disk(monkeypatch):
     limits = {}
-    monkeypatch.setattr(preview.resource, "setrlimit", lambda what, most: limits.setdefault(what, most[0]))
+    monkeypatch.setattr(limited.resource, "setrlimit", lambda what, most: limits.setdefault(what, most[0]))
     spec = json.dumps(SourceSpec("folder", "/nowhere").to_json())
     with pytest.raises(SemiPruneError):
         next(preview.look_at_source("/nowhere", spec, "/nowhere"))
     assert limits == {
-        preview.resource.RLIMIT_CPU: preview.CPU_SECONDS,
-        preview.resource.RLIMIT_FSIZE: preview.FILE_BYTES,
+        limited.resource.RLIMIT_CPU: preview.CPU_SECONDS,
+        limited.resource.RLIMIT_FSIZE: 1 << 30,
     }
