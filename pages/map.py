@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.parts import annotator_name, components, errors, image_list, job_panel, out_of_date, urls
+from pages.parts import annotator_name, components, errors, find_panel, image_list, job_panel, out_of_date, urls
 from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count
@@ -27,6 +27,7 @@ HEIGHT = 560
 BESIDE = 130  # how much higher the gallery is: the map's tools and its legend
 NO_COLOUR, NO_SECOND = "Nothing", "None"
 MOST_RINGS = 200
+GALLERY = "map_selected"
 
 
 def watch_jobs(project: Project) -> bool:
@@ -202,14 +203,14 @@ def explore(project: Project, pool: Pool, maps: list[EmbeddingMap]) -> None:
     with left:
         line, opened = components.point_map(data, key="map_view")
     if opened:
-        open_image(project, pool, opened)
+        open_image(project, pool, opened, GALLERY)
     with right, st.container(height=data["height"] + BESIDE, border=False):
         selection(project, pool, by_id, line, mask)
 
 
 def chosen_beside(pool: Pool) -> list[int]:
     """Positions of what is selected in the gallery beside the map: they are ringed on it."""
-    state = st.session_state.get("map_selected_gallery")
+    state = st.session_state.get(f"{GALLERY}_gallery")
     ids = (state.get("selected") if state else None) or ()
     places = pool.positions(np.array([int(image_id, 16) for image_id in ids], dtype=np.uint64))
     return [int(place) for place in places if place >= 0][:MOST_RINGS]
@@ -219,6 +220,10 @@ def selection(
     project: Project, pool: Pool, by_id: dict[str, EmbeddingMap], line: dict[str, Any] | None, mask: BoolArray | None
 ) -> None:
     if not line or line.get("key") not in by_id:
+        if find_panel.is_asked(GALLERY):
+            image_list.show(project, pool, np.arange(len(pool)), key=GALLERY)
+            return
+        find_panel.order(project, np.arange(0), key=GALLERY, pool=pool)
         st.caption(
             "Draw around points to see their images here. Hover to preview an image, click to open it, Ctrl and the "
             "wheel to zoom, double-click for the whole map. Keys: L lasso, B box, M move, + and -, Esc."
@@ -228,7 +233,7 @@ def selection(
     limited = None if mask is None else mask[: len(points)]
     positions = inside(points, line["corners"], limited)
     st.markdown(f"**{count(len(positions), 'image')} selected**")
-    image_list.show(project, pool, positions, key="map_selected", given="Pool order")
+    image_list.show(project, pool, positions, key=GALLERY, given="Pool order")
 
 
 def main() -> None:

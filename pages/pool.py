@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts import charts, components, errors, import_form, job_panel, scan_panel, urls
+from pages.parts import charts, components, errors, find_panel, import_form, job_panel, net_view, scan_panel, urls
 from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, duration, literal, size
@@ -60,7 +60,7 @@ def gallery(project: Project, pool: Pool) -> None:
         only=only,
         path_contains=words.strip() or None,
     )
-    positions = filter_positions(pool, wanted)
+    positions, _ = find_panel.order(project, filter_positions(pool, wanted), key="pool_gallery", pool=pool)
     if not len(positions):
         st.info("No images match this filter. Relax it to see more.", icon=":material/search_off:")
         return
@@ -68,10 +68,10 @@ def gallery(project: Project, pool: Pool) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.caption(count(len(positions), "image"))
         page = st.pagination(pages, key=f"pool_page_{pages}") if pages > 1 else 1
-    shown = positions[(page - 1) * PER_PAGE : page * PER_PAGE]
+    shown = list(positions[(page - 1) * PER_PAGE : page * PER_PAGE])
     opened = components.gallery(items(project, pool, shown), key="pool_gallery", cell=CELLS[str(cell)])
     if opened:
-        open_image(project, pool, opened)
+        open_image(project, pool, opened, "pool_gallery")
 
 
 def items(project: Project, pool: Pool, positions: list[int]) -> list[components.Item]:
@@ -181,11 +181,14 @@ def main() -> None:
     pool = project.everything()
     summary = projects.summary(pool)
     facts(summary)
-    tabs = st.tabs(["Gallery", "Scan", "Classes", "Sizes and formats", "Problems", "Imports", "Add images"])
+    tabs = st.tabs(
+        ["Gallery", "What the net sees", "Scan", "Classes", "Sizes and formats", "Problems", "Imports", "Add images"]
+    )
     for tab, draw in zip(
         tabs,
         (
             lambda: gallery(project, pool),
+            lambda: net_view.of_pool(project, pool),
             lambda: scan_panel.draw(project, pool, items),
             lambda: classes(summary),
             lambda: shapes(summary),

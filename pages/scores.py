@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from pages.parts import (
     charts,
     components,
     errors,
+    find_panel,
     job_panel,
     knobs,
     out_of_date,
@@ -238,6 +240,12 @@ def the_plane(seen: ScoreView) -> tuple[IntArray | None, str, str]:
 def behind(project: Project, seen: ScoreView, picked: tuple[IntArray | None, str, str], *, key: str) -> None:
     """The gallery behind a pick; before any, the two ends of the score."""
     positions, score, words = picked
+    gallery = f"{key}_gallery"
+    if find_panel.is_asked(gallery):
+        positions = np.arange(seen.n_images) if positions is None else positions
+        words = words or "the pool"
+    some: IntArray = np.arange(0) if positions is None else positions
+    ordered, is_found = find_panel.order(project, some, key=gallery, pool=seen.pool)
     if positions is None:
         order = score_view.by_score(seen, score, seen.table[score] == seen.table[score])
         for title, ends in (
@@ -245,21 +253,20 @@ def behind(project: Project, seen: ScoreView, picked: tuple[IntArray | None, str
             (f"Highest {SCORES.title(score)}", order[::-1][:12]),
         ):
             st.markdown(f"**{title}**")
-            score_images.row(project, seen, ends.tolist(), key=f"{key}_{title}", score=score)
+            score_images.row(project, seen, ends.tolist(), key=f"{key}_{title}", score=score, find=gallery)
         return
     if not len(positions):
         st.info("No images there. Pick another area.", icon=":material/search_off:")
         return
     pages = -(-len(positions) // PER_PAGE)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown(
-            f"**{count(len(positions), 'image')} picked on {literal(words)}**, lowest {SCORES.title(score)} first"
-        )
+        first = "most alike" if is_found else f"lowest {SCORES.title(score)}"
+        st.markdown(f"**{count(len(positions), 'image')} picked on {literal(words)}**, {first} first")
         page = st.pagination(pages, key=f"{key}_page_{pages}") if pages > 1 else 1
-    shown = positions[(page - 1) * PER_PAGE : page * PER_PAGE].tolist()
-    opened = components.gallery(score_images.items(project, seen, shown, score=score), key=f"{key}_gallery", cell=100)
+    shown = ordered[(page - 1) * PER_PAGE : page * PER_PAGE].tolist()
+    opened = components.gallery(score_images.items(project, seen, shown, score=score), key=gallery, cell=100)
     if opened:
-        score_images.open_story(project, seen, opened)
+        score_images.open_story(project, seen, opened, gallery)
 
 
 def history(seen: ScoreView) -> None:

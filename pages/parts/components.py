@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,6 +27,9 @@ _gallery = st.components.v2.component(
 )
 _picture = st.components.v2.component(
     "studio_picture", html='<div class="picture"></div>', css=read("picture.css"), js=read("picture.js")
+)
+_copies = st.components.v2.component(
+    "studio_copies", html='<div class="copies"></div>', css=read("copies.css"), js=read("copies.js")
 )
 _uploader = st.components.v2.component(
     "studio_uploader", html=read("uploader.html"), css=read("uploader.css"), js=read("uploader.js")
@@ -91,6 +95,12 @@ def chooser(items: Sequence[Item], *, key: str, cell: int = 120, round: str = ""
 def picture(src: str, *, key: str, alt: str = "", fallback: str = "") -> None:
     """One picture, large."""
     _picture(key=key, data={"src": src, "alt": alt, "fallback": fallback})
+
+
+def training_copies(pictures: Sequence[bytes], *, key: str) -> None:
+    """A row of small PNG files, each pixel as it is."""
+    sources = [f"data:image/png;base64,{base64.b64encode(png).decode()}" for png in pictures]
+    _copies(key=key, data={"pictures": sources})
 
 
 def uploader(base: str, token: str, *, key: str, words: str = "") -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts import components, errors, urls
+from pages.parts import components, errors, find_panel, urls
 from pages.parts.text import literal, size
 from semiprune_core.maps.map_view import columns_of
 from semiprune_core.project.pool import Pool
@@ -14,7 +14,8 @@ from semiprune_core.project.workspace import Project
 
 @st.dialog("Image", width="large")
 @errors.shown()
-def open_image(project: Project, pool: Pool, image_id: str) -> None:
+def open_image(project: Project, pool: Pool, image_id: str, find: str | None = None) -> None:
+    """``find`` is the key of the gallery that it was opened from, which can look for images like it."""
     position = int(pool.positions([int(image_id, 16)])[0])
     row = pool.facts([position])[0]
     components.picture(
@@ -24,6 +25,7 @@ def open_image(project: Project, pool: Pool, image_id: str) -> None:
         fallback=urls.picture(project.name, image_id),
     )
     st.code(row["path"], language=None)
+    find_panel.offer(project, image_id, find)
     in_pool = pool.split("pool")
     place = int(in_pool.positions([int(image_id, 16)])[0])
     if place >= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts import annotator_name, components, errors, urls
+from pages.parts import annotator_name, components, errors, find_panel, urls
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, literal
 from semiprune_core.labeling import open_store
@@ -33,7 +33,9 @@ def show(project: Project, pool: Pool, positions: IntArray, *, key: str, given: 
     if not len(positions):
         st.info("No images here.", icon=":material/search_off:")
         return
+    positions, is_found = find_panel.order(project, positions, key=key, pool=pool)
     with st.container(horizontal=True, vertical_alignment="bottom"):
+        given = find_panel.FIRST if is_found else given
         titles = {AS_GIVEN: given, **{column.key: column.title for column in columns.by_key.values()}}
         by = st.selectbox("Sort by", list(titles), format_func=titles.get, key=f"{key}_sort", width=180)
         down = st.segmented_control(
@@ -58,7 +60,7 @@ def show(project: Project, pool: Pool, positions: IntArray, *, key: str, given: 
     with bar:
         actions(project, pool, positions, chosen.ids, key)
     if chosen.opened:
-        open_image(project, pool, chosen.opened)
+        open_image(project, pool, chosen.opened, key)
 
 
 def sort_by(columns: Columns, positions: IntArray, key: str, down: bool) -> IntArray:

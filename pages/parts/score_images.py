@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts import annotator_name, charts, components, errors, score_charts, urls
+from pages.parts import annotator_name, charts, components, errors, find_panel, score_charts, urls
 from pages.parts.text import literal
 from semiprune_core.coresets.score_view import ScoreView, image_story, neighbours
 from semiprune_core.labeling.events import MAX_ANNOTATOR
@@ -66,22 +66,23 @@ def row(
     key: str,
     score: str | None = None,
     values: FloatArray | None = None,
+    find: str | None = None,
 ) -> None:
-    """One row of images; a click opens the image's story."""
+    """One row of images; a click opens the image's story. ``find`` is the key of the gallery that finds images."""
     shown = items(project, seen, positions, score=score, values=values)
     opened = components.gallery(shown, key=key, cell=88, one_row=True)
     if opened:
-        open_story(project, seen, opened)
+        open_story(project, seen, opened, find)
 
 
-def open_story(project: Project, seen: ScoreView, image_id: str) -> None:
+def open_story(project: Project, seen: ScoreView, image_id: str, find: str | None = None) -> None:
     st.session_state["story_at"] = image_id
-    _story(project, seen)
+    _story(project, seen, find)
 
 
 @st.dialog("Image", width="large")
 @errors.shown()
-def _story(project: Project, seen: ScoreView) -> None:
+def _story(project: Project, seen: ScoreView, find: str | None) -> None:
     image_id = st.session_state["story_at"]
     position = int(seen.pool.positions([read_id(image_id)])[0])
     story = image_story(seen, position)
@@ -98,6 +99,7 @@ def _story(project: Project, seen: ScoreView) -> None:
         if story.reference is not None and story.reference != story.label:
             st.markdown(f":orange[Reference label: {literal(story.reference)}]")
         st.caption(f"{literal(seen.pool.path(position), 80)}  \n`{image_id}`")
+        find_panel.offer(project, image_id, find)
     with right:
         st.plotly_chart(score_charts.trajectory(story), key="story_trajectory", config=charts.QUIET)
         st.caption(

@@ -57,6 +57,7 @@ CRISP_SIDE = 64
 JPEG_QUALITY = 80
 REDUCING_GAP = 2.0
 FITS = ("crop", "pad", "stretch")
+GREY_MODES = ("1", "L", "LA", "La", "I", "F")
 
 # What Pillow's decoders raise on damaged bytes. Mutating files of every format brings up OSError, ValueError,
 # SyntaxError and IndexError; the others stand in the parsers of its TIFF, PNG and EXIF code for rarer damage.
@@ -175,6 +176,13 @@ def decode(
             changes.append("EXIF rotated")
         image.info = {}  # the file's own notes (transparency, profiles, comments) go no further
     return Decoded(image, mode, kind, "; ".join(changes) or None)
+
+
+def header(data: bytes, *, name: str) -> tuple[tuple[int, int], bool]:
+    """Width and height of an image file as it stands in it, and whether it is grey; its pixels are not decoded."""
+    with _quiet(), _named(data, name):
+        image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
+        return image.size, image.mode in GREY_MODES or image.mode.startswith("I;16")
 
 
 def from_array(array: np.ndarray, *, name: str = "array") -> Decoded:

@@ -1,7 +1,8 @@
 """Reading what somebody else wrote in a process that may not grow: a file of kilobytes can unpack to gigabytes.
 
-``python -m semiprune_core.importing.limited MODULE FUNCTION [ARGUMENT ...]`` writes what the function yields as lines
-of JSON. It is a command, not a child of multiprocessing, because that would run the page which asked for it again.
+``python -m semiprune_core.importing.limited GROWTH MODULE FUNCTION [ARGUMENT ...]`` writes what the function yields as
+lines of JSON. It is a command, not a child of multiprocessing, because that would run the page which asked for it
+again.
 """
 
 from __future__ import annotations
@@ -33,12 +34,15 @@ END = b"null"
 OUT_OF_MEMORY = 75  # the status of a process that met its limit; 1 is that of an error nobody thought of
 
 
-def stream(read: Callable[..., Iterable[Any]], *args: str, name: str, data: bytes = b"") -> Generator[Any, None, None]:
+def stream(
+    read: Callable[..., Iterable[Any]], *args: str, name: str, data: bytes = b"", growth: int = GROWTH
+) -> Generator[Any, None, None]:
     """What ``read(*args)`` yields (as JSON has it), made in a process of its own that is given ``data`` as its input.
 
-    Errors with a sentence come through as they are; running out of memory or out of time becomes one about ``name``.
+    It may take ``growth`` bytes of memory. Errors with a sentence come through as they are; running out of memory or
+    out of time becomes one about ``name``.
     """
-    command = [sys.executable, "-m", __name__, read.__module__, read.__name__, *args]
+    command = [sys.executable, "-m", __name__, str(growth), read.__module__, read.__name__, *args]
     variables = {**os.environ, **own_modules(), "PYTHONIOENCODING": "utf-8"}
     with tempfile.TemporaryFile() as given:
         given.write(data)
@@ -51,7 +55,7 @@ def stream(read: Callable[..., Iterable[Any]], *args: str, name: str, data: byte
         for line in _lines_of(process.stdout.fileno(), name):
             yield from _items(line)
     except EOFError:
-        raise _early_end(process.wait(), name) from None
+        raise _early_end(process.wait(), name, growth) from None
     finally:
         process.kill()
         process.wait()
@@ -76,11 +80,13 @@ def _lines_of(output: int, name: str) -> Iterator[bytes]:
             yield line
 
 
-def _early_end(status: int, name: str) -> SourceError:
+def _early_end(status: int, name: str, growth: int) -> SourceError:
     """Why a reader ended before it had told all: out of memory, or a file that its decoder cannot bear."""
+    if status == -signal.SIGXCPU:
+        return SourceError(f"{shown(name)} took too long to read. Make it smaller, or split it.", code="FILE_TOO_SLOW")
     if status in (OUT_OF_MEMORY, -signal.SIGKILL, -signal.SIGABRT):  # our own limit, the system's, a decoder's
         return SourceError(
-            f"{shown(name)} needs more than {GROWTH >> 20} MB of memory to read. Look for a very large cell or "
+            f"{shown(name)} needs more than {growth >> 20} MB of memory to read. Look for a very large cell or "
             "list in it, or split the file.",
             code="FILE_TOO_LARGE",
         )
@@ -103,6 +109,13 @@ def limit_growth(growth: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
+def limit_effort(cpu_seconds: int, file_bytes: int = 1 << 30) -> None:
+    """From here on this process may work so long, and write no file beyond that."""
+    for what, most in ((resource.RLIMIT_CPU, cpu_seconds), (resource.RLIMIT_FSIZE, file_bytes)):
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(what, (most, most))
+
+
 def _lines(items: Iterable[Any]) -> Iterator[str]:
     """The items in lists of about :data:`LINE` letters, and the end."""
     batch: list[Any] = []
@@ -119,9 +132,9 @@ def _lines(items: Iterable[Any]) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    module, function, *args = arguments
+    growth, module, function, *args = arguments
     read = getattr(importlib.import_module(module), function)
-    limit_growth(GROWTH)
+    limit_growth(int(growth))
     try:
         for line in _lines(read(*args)):
             sys.stdout.write(line + "\n")

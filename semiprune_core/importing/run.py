@@ -33,9 +33,10 @@ LARGEST_SUGGESTED = 64
 
 @dataclass(frozen=True, kw_only=True)
 class ImportSettings(Settings):
-    """What a person chose: the source, and the training cache's form (None: chosen from the first images).
+    """What a person chose: the source, and the training cache's form (``pool``).
 
-    Then ``fit`` alone may be chosen; "" is the one that suits the source.
+    What ``pool`` does not name of size and channels is chosen from the first images, with ``fit``; "" is the one that
+    suits the source.
     """
 
     source: Mapping[str, Any] = field(default_factory=dict)
@@ -84,10 +85,7 @@ def import_source(project: Project, settings: ImportSettings, progress: Progress
             first = f" The first problem: {source.problems[0].message}" if source.problems else ""
             raise SourceError(f"No images were found in {_in_words(spec)}.{first}", code="SOURCE_EMPTY")
         decoders = stack.enter_context(DecodePool(n_workers=settings.n_workers or os.cpu_count() or 1))
-        pool = project.pool_settings or (PoolSettings.from_json(settings.pool) if settings.pool else None)
-        if pool is None:
-            fit = settings.fit or usual_fit(spec.kind)
-            pool = suggest_pool_settings(source, decoders, fit=fit, should_stop=progress.should_stop)
+        pool = project.pool_settings or _pool_settings(settings, source, decoders, progress)
         known_ids = project.everything().ids if project.has_pool() else np.empty(0, dtype=np.uint64)
         draft = stack.enter_context(
             project.draft("pool", settings={"source": spec.to_json(), "pool": pool.to_json()}, inputs={})
@@ -115,6 +113,14 @@ def import_source(project: Project, settings: ImportSettings, progress: Progress
         project.update(pool=pool.to_json())
     remove_upload(project.workspace, spec)
     return open_artifact(draft.folder)
+
+
+def _pool_settings(settings: ImportSettings, source: Source, decoders: DecodePool, progress: Progress) -> PoolSettings:
+    """The training cache's form: as it was chosen, the rest from the first images."""
+    given, fit = dict(settings.pool or {}), settings.fit or usual_fit(str(settings.source["kind"]))
+    if {"size", "channels"} <= given.keys():
+        return PoolSettings.from_json({"fit": fit, **given})
+    return suggest_pool_settings(source, decoders, fit=fit, should_stop=progress.should_stop).replace(**given)
 
 
 def _noting_roots(entries: Iterator[Entry], roots: set[str]) -> Iterator[Entry]:

@@ -101,6 +101,8 @@ def test_a_zip_is_uploaded_and_imported(page):
     new_project(page, "Zipped")
     upload(page, "pictures.zip", file.getvalue())
     expect(page.get_by_text("Ready: pictures.zip")).to_be_visible()
+    expect(page.locator(".copies img")).to_have_count(8)  # what the net sees, before anything is imported
+    expect(page.get_by_text("cropping leaves out 25%")).to_be_visible()
     page.get_by_role("button", name="Import", exact=True).click()
     wait_for_pictures(page, 8)
 
