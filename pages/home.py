@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import streamlit as st
 
-from pages.parts import components, errors, job_glance, job_panel, tour, urls
+from pages.parts import components, errors, first_sight, job_glance, job_panel, tour, urls
 from pages.parts import project as projects
 from pages.parts.text import count, literal
 from semiprune_core import jobs, steps
-from semiprune_core.copies import archive_project, copy_project, delete_project, has_backup, restore
+from semiprune_core.copies import (
+    archive_project,
+    archived_projects,
+    bring_back,
+    copy_project,
+    delete_project,
+    has_backup,
+    restore,
+)
 from semiprune_core.demo import finished as finished_demo
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing import ImportSettings, begin_project, can_repeat
@@ -21,12 +32,14 @@ from semiprune_core.jobs import states
 from semiprune_core.labeling import copies_note
 from semiprune_core.project.pool import Pool, show_id
 from semiprune_core.project.workspace import Project, slug_of
+from semiprune_core.report.glance import last_result, last_worked_on
 
 log = logging.getLogger("semiprune")
 
 PREVIEW = 24
 DEMO_TITLE = "Fashion demo"
 CLIPART_TITLE = "Clip art"
+SORTS = {"worked": "Last worked on", "title": "Name", "created": "Newest first"}
 OPENING = "opening_finished_demo"
 RESTORED = "restored"
 
@@ -117,6 +130,9 @@ class Look(NamedTuple):
     damaged_jobs: dict[Path, str]
     step: steps.Step
     caption: str
+    n_done: int = 0
+    result: str = ""
+    worked: datetime = datetime.fromtimestamp(0, UTC)
 
 
 def look(project: Project) -> Look:
@@ -133,11 +149,13 @@ def look(project: Project) -> Look:
     done = [place.step.title for place in places if place.state == "done"]
     step = steps.next_step(project)
     standing = f"done: {', '.join(done)} · next: {step.title}" if len(done) < len(places) else "all steps are done"
-    return Look(project, pool, None, None, False, damaged_jobs, step, f"{count(len(pool), 'image')} · {standing}")
+    caption = f"{count(len(pool), 'image')} · {standing}"
+    worked = last_worked_on(project)
+    return Look(project, pool, None, None, False, damaged_jobs, step, caption, len(done), last_result(project), worked)
 
 
 def card(seen: Look) -> None:
-    """One project: a row of its pictures, its place in the line, the next step."""
+    """One project: a row of its pictures, its place in the line, what came out last, the next step."""
     project = seen.project
     with st.container(border=True):
         st.markdown(f"#### {literal(project.title)}")
@@ -146,7 +164,12 @@ def card(seen: Look) -> None:
         else:
             if seen.pool is not None:
                 pictures(project, seen.pool)
+                st.progress(seen.n_done / len(steps.STEPS), f"{seen.n_done} of {len(steps.STEPS)} steps")
             st.caption(seen.caption)
+            if seen.result:
+                st.markdown(literal(seen.result, 300))
+            if seen.pool is not None:
+                st.caption(f"Last worked on {seen.worked:%Y-%m-%d}, begun {project.config['created'][:10]}.")
             job_glance.on_card(project)
             if seen.last_import is not None:
                 job_panel.ended(seen.last_import, what="The import", can_retry=seen.can_retry, starts_over=True)
@@ -177,6 +200,13 @@ def pictures(project: Project, pool: Pool) -> None:
 
 @errors.shown()
 def more(project: Project) -> None:
+    name = st.text_input("Name", project.title, key=f"title_{project.name}", max_chars=80)
+    if st.button("Rename", key=f"rename_{project.name}", disabled=name.strip() in ("", project.title)):
+        errors.attempt(lambda: project.rename(name))
+    st.write("An archived project leaves this page; it can be brought back below.")
+    if st.button("Archive", key=f"archive_{project.name}", icon=":material/archive:"):
+        errors.attempt(lambda: put_aside(project.name))
+    st.divider()
     st.write("A copy has the same labels and results. Changing it leaves this project alone.")
     title = st.text_input("Name of the copy", f"{project.title} copy", key=f"copy_title_{project.name}")
     if st.button("Make a copy", key=f"copy_{project.name}", disabled=not project.has_pool() or not title):
@@ -184,6 +214,37 @@ def more(project: Project) -> None:
         st.switch_page("pool.py")
     st.divider()
     delete(project.name)
+
+
+def put_aside(name: str) -> None:
+    archive_project(projects.workspace(), name)
+    if st.session_state.get(projects.KEY) == name:
+        projects.choose(None)
+
+
+def archive() -> None:
+    """What was put aside, each with a way back."""
+    space = projects.workspace()
+    aside = archived_projects(space)
+    if not aside:
+        return
+    with st.expander(f"Archived ({len(aside)})", icon=":material/archive:"):
+        for project in aside:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"**{literal(project.title)}** :gray[{project.when} UTC]", width="stretch")
+                if st.button("Bring back", key=f"back_{project.folder}"):
+                    errors.attempt(functools.partial(bring_back, space, project.folder))
+
+
+def in_order(listed: Mapping[str, Look | Damaged]) -> list[tuple[str, Look | Damaged]]:
+    """The projects as the person wants them sorted; those that cannot be opened come first."""
+    by = st.session_state.get("home_sort", "worked")
+    orders: dict[str, Callable[[Look], tuple[object, ...]]] = {
+        "worked": lambda seen: (-seen.worked.timestamp(), seen.project.title.lower()),
+        "title": lambda seen: (seen.project.title.lower(), seen.project.name),
+        "created": lambda seen: (*(-ord(letter) for letter in seen.project.config["created"]), seen.project.name),
+    }
+    return sorted(listed.items(), key=lambda item: (0,) if isinstance(item[1], Damaged) else (1, *orders[by](item[1])))
 
 
 def delete(name: str) -> None:
@@ -245,20 +306,22 @@ listed = {name: looked_at(name) for name in projects.workspace().names()}
 with st.container(horizontal=True):
     if st.button("New project", type="primary" if listed else "secondary", icon=":material/add:"):
         st.switch_page("new.py")
+    if len(listed) > 1:
+        st.selectbox(
+            "Sort by", list(SORTS), format_func=SORTS.get, key="home_sort", label_visibility="collapsed", width=180
+        )
 
 if not listed:
-    st.write(
-        "From a pool of unlabeled images to a coreset: label a random 10% in the browser, let a model learn the rest, "
-        "score every image by how hard it is, keep the ones worth keeping."
-    )
+    first_sight.draw()
     demos(first=True)
-    with st.container(border=True):
+    first_sight.saved()
+    with st.expander("The nine steps", icon=":material/route:"):
         for number, step in enumerate(steps.STEPS, start=1):
             st.markdown(f"**{number}. {step.title}**  :gray[{step.purpose}]")
 
 grid = st.grid(2, min_column_width=420)
 with grid:
-    for name, seen in listed.items():
+    for name, seen in in_order(listed):
         if isinstance(seen, Damaged):
             damaged_card(name, seen)
         else:
@@ -267,3 +330,4 @@ if listed:
     if note := copies_note():
         st.caption(note)
     demos(first=False)
+archive()

@@ -198,7 +198,7 @@ def numbers(found: Preview) -> None:
             "Have people label this coreset before relying on its labels."
         )
     if found.error.value is None or found.error.is_vague:
-        st.caption(f":gray[:material/help: {literal(_unknown(found.error), 400)}]")
+        st.caption(f":material/help: {literal(_unknown(found.error), 400)}")
 
 
 def _unknown(error: ErrorEstimate) -> str:
@@ -246,7 +246,7 @@ def picture(project: Project, seen: ScoreView, found: Preview) -> None:
         st.warning(f"{count(len(empty), 'class', 'classes')} would vanish: {names}.", icon=":material/warning:")
     st.markdown("**At the border**")
     for number, border in enumerate(found.borders):
-        st.caption(f"{':green' if border.kept else ':gray'}[{border.title}]")
+        st.caption(f":material/{'check' if border.kept else 'close'}: {border.title}")
         score_images.row(
             project, seen, list(border.positions), key=f"border_{number}", score=found.score, values=found.values
         )

@@ -39,7 +39,7 @@ _teller = st.components.v2.component("studio_jobs", html=read("jobs.html"), css=
 _frame = st.components.v2.component("studio_frame", html="<span></span>", js=read("frame.js"))
 _matrix = st.components.v2.component(
     "studio_matrix",
-    html='<div class="scroll"><div class="matrix" role="grid"></div></div>',
+    html='<div class="scroll"><div class="matrix" role="group" aria-label="Confusion matrix"></div></div>',
     css=read("matrix.css"),
     js=read("dom.js", "matrix.js"),
 )

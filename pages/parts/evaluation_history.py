@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import pandas as pd
@@ -53,9 +53,13 @@ def draw(project: Project, done: Sequence[Evaluation], studied: Sequence[StudyRu
             removable[job.id] = (name, partial(training.delete_run, project, training.Run(job, None)))
     if not removable:
         return
-    st.subheader("History", anchor=False)
-    if done:
-        st.dataframe(pd.DataFrame([_row(evaluation) for evaluation in done]), hide_index=True)
+    with st.expander(f"History ({len(removable)})", icon=":material/history:"):
+        if done:
+            st.dataframe(pd.DataFrame([_row(evaluation) for evaluation in done]), hide_index=True)
+        _delete(removable)
+
+
+def _delete(removable: Mapping[str, tuple[str, Callable[[], None]]]) -> None:
     with st.popover("Delete", icon=":material/more_horiz:"):
         chosen = st.selectbox(
             "Evaluation", list(removable), format_func=lambda name: removable[name][0], key="evaluate_which"

@@ -38,19 +38,11 @@ def show(project: Project, pool: Pool, positions: IntArray, *, key: str, given: 
         given = find_panel.FIRST if is_found else given
         titles = {AS_GIVEN: given, **{column.key: column.title for column in columns.by_key.values()}}
         by = st.selectbox("Sort by", list(titles), format_func=titles.get, key=f"{key}_sort", width=180)
-        down = st.segmented_control(
-            "Order",
-            ["up", "down"],
-            format_func=ORDERS.get,
-            default="up",
-            required=True,
-            key=f"{key}_way",
-            disabled=by == AS_GIVEN,
-        )
+        way = _way(key) if by != AS_GIVEN else "up"
         cell = st.segmented_control("Size", list(CELLS), default="M", required=True, key=f"{key}_cell")
         pages = -(-len(positions) // PER_PAGE)
         page = st.pagination(pages, key=f"{key}_page_{pages}") if pages > 1 else 1
-    ordered = sort_by(columns, positions, str(by), str(down) == "down")
+    ordered = sort_by(columns, positions, str(by), way == "down")
     shown = ordered[(page - 1) * PER_PAGE : page * PER_PAGE]
     bar = st.container(horizontal=True, vertical_alignment="bottom")
     turn = st.session_state.get(f"{key}_turn", 0)
@@ -61,6 +53,14 @@ def show(project: Project, pool: Pool, positions: IntArray, *, key: str, given: 
         actions(project, pool, positions, chosen.ids, key)
     if chosen.opened:
         open_image(project, pool, chosen.opened, key)
+
+
+def _way(key: str) -> str:
+    return str(
+        st.segmented_control(
+            "Order", list(ORDERS), format_func=ORDERS.get, default="up", required=True, key=f"{key}_way"
+        )
+    )
 
 
 def sort_by(columns: Columns, positions: IntArray, key: str, down: bool) -> IntArray:

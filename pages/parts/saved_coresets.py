@@ -18,7 +18,7 @@ from semiprune_core.selection import SELECTORS
 BUILT = "select_built"
 """In the session: (project, coreset, request) of the last one that was built here."""
 ANCHOR = "saved-coresets"
-SHOWN = 12  # coresets in the list before "show all"
+SHOWN = 5  # coresets in the list; the others are folded
 
 
 def title_of(method: str) -> str:
@@ -54,10 +54,13 @@ def table(project: Project, runs: list[CoresetRun]) -> None:
     """The saved coresets, newest first, with their files."""
     st.subheader("Saved coresets", anchor=ANCHOR)
     built, _ = _just_built(project)
-    everything = len(runs) <= SHOWN or st.toggle(f"Show all {len(runs)}", key="select_all")
     newest = list(reversed(runs))
-    for run in newest if everything else newest[:SHOWN]:
+    for run in newest[:SHOWN]:
         _row(project, run, is_new=run.artifact.id == built)
+    if earlier := newest[SHOWN:]:
+        with st.expander(f"{count(len(earlier), 'earlier coreset')}", icon=":material/history:"):
+            for run in earlier:
+                _row(project, run, is_new=run.artifact.id == built)
 
 
 def _row(project: Project, run: CoresetRun, *, is_new: bool) -> None:

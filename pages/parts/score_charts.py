@@ -13,7 +13,9 @@ from semiprune_core.coresets.score_view import Groups, ImageStory, Plane
 from semiprune_core.coresets.select_view import Density, Preview
 from semiprune_core.labeling.classes import PALETTE
 
-PICKING = {"displaylogo": False, "modeBarButtonsToRemove": ["lasso2d", "autoScale2d"]}
+PICKING = {"displaylogo": False, "modeBarButtons": [["select2d", "zoom2d", "resetScale2d"]]}
+TOOLS_HEIGHT = 30
+"""Pixels on top of a chart for Plotly's tools, so that they lie over neither data nor legend."""
 MANY_CLASSES = 20
 
 
@@ -48,8 +50,9 @@ def score_histogram(edges: np.ndarray, counts: np.ndarray, groups: Groups, *, ti
                 hovertemplate="%{x:.3f}: %{y:,} images<extra>" + literal_label(name) + "</extra>",
             )
         )
-    figure = calm(figure, height=270)
+    figure = calm(figure, height=270 + TOOLS_HEIGHT)
     figure.update_layout(
+        margin_t=2 * TOOLS_HEIGHT,  # the legend has the lower one
         barmode="stack",
         bargap=0,
         dragmode="select",
@@ -90,8 +93,8 @@ def plane(points: Plane, *, title: str) -> go.Figure:
             + "<extra></extra>",
         )
     )
-    figure = calm(figure, height=420)
-    figure.update_layout(dragmode="select", clickmode="event+select")
+    figure = calm(figure, height=420 + TOOLS_HEIGHT)
+    figure.update_layout(margin_t=TOOLS_HEIGHT, dragmode="select", clickmode="event+select")
     figure.update_xaxes(title="Prediction mean", range=[-0.02, 1.02])
     figure.update_yaxes(title="Prediction deviation", rangemode="tozero")
     return figure

@@ -22,6 +22,11 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
+def interval(low: float, high: float, n: int | None = None) -> str:
+    """How an interval of shares is written everywhere: "73.9% to 91.9%, n = 60"."""
+    return f"{low:.1%} to {high:.1%}" + (f", n = {n:,}" if n is not None else "")
+
+
 def duration(seconds: float | None) -> str:
     """A time span, rounded to what matters: "8 s", "3 min", "2 h 10 min"."""
     if seconds is None:

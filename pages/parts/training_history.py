@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from pages.parts import charts, errors, job_panel
-from pages.parts.text import duration
+from pages.parts.text import duration, interval
 from semiprune_core import training
 from semiprune_core.learning import settings_help
 from semiprune_core.project.workspace import Project
@@ -42,18 +43,27 @@ def draw(project: Project, runs: Sequence[Run]) -> None:
 
 
 def table(runs: Sequence[Run]) -> None:
-    outcomes = pd.DataFrame({heading(run): outcome(run) for run in runs})
-    settings = training.side_by_side(runs)
-    frame = pd.DataFrame(settings, index=[heading(run) for run in runs]).T.astype(str)
+    """What each run reached; below it, folded, with which settings."""
+    st.dataframe(pd.DataFrame({heading(run): outcome(run) for run in runs}), height="content")
+    with st.expander("Settings, side by side", icon=":material/tune:"):
+        settings_table(runs)
+
+
+def settings_table(runs: Sequence[Run]) -> None:
+    settings = {name: map(in_words, values) for name, values in training.side_by_side(runs).items()}
+    frame = pd.DataFrame(settings, index=[heading(run) for run in runs]).T
     differs = frame.nunique(axis=1) > 1
     if len(runs) > 1 and st.toggle("Only settings that differ", value=True, key="train_only_differences"):
         frame, differs = frame[differs], differs[differs]
     titles = [settings_help.title_of(name.removeprefix("options.")) for name in frame.index]
-    marked = [False] * len(outcomes) + differs.tolist()
-    whole = pd.concat([outcomes, frame.set_axis(unique(titles))])
     tint = f"background-color: {charts.faint(charts.accent())}"
-    style = whole.style.apply(lambda column: [tint if mark else "" for mark in marked])
-    st.dataframe(style, height="content")
+    marks = [tint if mark and len(runs) > 1 else "" for mark in differs]
+    st.dataframe(frame.set_axis(unique(titles)).style.apply(lambda column: marks), height="content")
+
+
+def in_words(value: Any) -> str:
+    """A setting as people write it; one that a run does not have, or leaves open, is a dash."""
+    return {"True": "yes", "False": "no", "None": "–", "": "–"}.get(str(value), str(value))
 
 
 def unique(titles: Sequence[str]) -> list[str]:
@@ -75,8 +85,8 @@ def outcome(run: Run) -> dict[str, str]:
     share = quality["accuracy"] if quality else None
     return {
         "State": run.status.state,
-        "Accuracy": f"{share['value']:.1%}" if share else "–",
-        "95% interval": f"{share['low']:.0%} – {share['high']:.0%} (n {share['n']})" if share else "–",
+        "Accuracy": f"{share['value']:.1%}" if share else "not measured",
+        "95% interval": interval(share["low"], share["high"], share["n"]) if share else "not measured",
         "Reference accuracy": f"{reference['value']:.1%}" if reference else "–",
         "Labels": f"{run.facts['n_labels']:,}" if run.artifact else "–",
         "Label snapshot": run.labels_hash[:12],

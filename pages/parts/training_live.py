@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import charts, errors, job_panel
-from pages.parts.text import duration, literal
+from pages.parts.text import duration, interval, literal
 from semiprune_core import training
 from semiprune_core.jobs import Job, JobStatus
 from semiprune_core.training import Curves, Run
@@ -67,8 +67,8 @@ def so_far(status: JobStatus) -> None:
     share, plan = status.facts.get("first"), status.facts.get("plan")
     if share:
         st.info(
-            f"**Pretrained features: {share['value']:.1%}** ({share['low']:.0%} to {share['high']:.0%}, "
-            f"n = {share['n']:,}). {literal(plan, 400)} Stop keeps this result.",
+            f"**Pretrained features: {share['value']:.1%}** ({interval(share['low'], share['high'], share['n'])}). "
+            f"{literal(plan, 400)} Stop keeps this result.",
             icon=":material/task_alt:",
         )
     elif plan:
@@ -83,13 +83,15 @@ def numbers(status: JobStatus) -> None:
     with st.container(horizontal=True, gap="medium"):
         st.metric("Epoch", facts.get("epoch", "–"))
         st.metric("Loss", f"{facts['loss']:.3f}" if facts.get("loss") is not None else "–")
-        accuracy, interval = facts.get("held_out_accuracy"), facts.get("held_out_interval")
+        accuracy, ends = facts.get("held_out_accuracy"), facts.get("held_out_interval")
         st.metric(
             "Held-out accuracy",
-            f"{accuracy:.0%}" if accuracy is not None else "–",
-            help="On held-out human labels, measured after every epoch.",
+            f"{accuracy:.1%}" if accuracy is not None else "–",
+            interval(*ends) if ends else None,
+            delta_color="off",
+            delta_arrow="off",
+            help="On held-out human labels, measured after every epoch. Below: its 95% interval.",
         )
-        st.metric("95% interval", f"{interval[0]:.0%} – {interval[1]:.0%}" if interval else "–")
         share = facts.get("mask_share")
         st.metric(
             "Mask share",

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts import job_panel, training_form, training_live
-from pages.parts.text import count, duration, literal
+from pages.parts.text import count, duration, interval, literal
 from semiprune_core import training
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
@@ -44,8 +44,14 @@ def show(run: Run) -> None:
     with st.container(horizontal=True, gap="medium"):
         if quality:
             share = quality["accuracy"]
-            st.metric("Accuracy", f"{share['value']:.1%}", help=quality["measured_on"])
-            st.metric("95% interval", f"{share['low']:.0%} – {share['high']:.0%}")
+            st.metric(
+                "Accuracy",
+                f"{share['value']:.1%}",
+                interval(share["low"], share["high"], share["n"]),
+                delta_color="off",
+                delta_arrow="off",
+                help=f"{quality['measured_on']} Below: its 95% interval.",
+            )
         if reference:
             st.metric(
                 "Reference accuracy",
@@ -96,8 +102,8 @@ def candidate_row(candidate: Mapping[str, Any]) -> dict[str, str]:
     share = candidate["accuracy"]
     return {
         "Start": training.STARTS[candidate["start"]],
-        "Accuracy": f"{share['value']:.1%}" if share else "–",
-        "95% interval": f"{share['low']:.0%} – {share['high']:.0%}" if share else "–",
+        "Accuracy": f"{share['value']:.1%}" if share else "not measured",
+        "95% interval": interval(share["low"], share["high"]) if share else "not measured",
         "Held-out labels": f"{candidate['n']:,}",
         "Took": duration(candidate["seconds"]),
     }

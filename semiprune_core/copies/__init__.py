@@ -1,7 +1,10 @@
 """Keeping the workspace tidy: copying, archiving, restoring and removing whole projects."""
 
 from semiprune_core.copies.projects import (
+    Archived,
     archive_project,
+    archived_projects,
+    bring_back,
     copy_project,
     delete_project,
     has_backup,
@@ -9,4 +12,14 @@ from semiprune_core.copies.projects import (
     restore_project,
 )
 
-__all__ = ["archive_project", "copy_project", "delete_project", "has_backup", "restore", "restore_project"]
+__all__ = [
+    "Archived",
+    "archive_project",
+    "archived_projects",
+    "bring_back",
+    "copy_project",
+    "delete_project",
+    "has_backup",
+    "restore",
+    "restore_project",
+]

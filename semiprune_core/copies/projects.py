@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ from semiprune_core.labeling import (
     forget_project,
     has_store,
     label_damage,
+    put_back_labels,
     restore_labels,
     take_out_labels,
 )
 from semiprune_core.labeling.backups import Restored
+from semiprune_core.paths import shown
 from semiprune_core.project import migrations
 from semiprune_core.project.workspace import Project, Workspace, check_config
 
@@ -92,6 +95,45 @@ def archive_project(workspace: Workspace, name: str) -> Path:
         archived.parent.mkdir(exist_ok=True)
         os.rename(project.folder, archived)
     return archived
+
+
+@dataclass(frozen=True)
+class Archived:
+    """A project that was moved aside: its folder's name in the archive, and what it was called."""
+
+    folder: str
+    name: str
+    title: str
+    when: str
+
+
+def archived_projects(workspace: Workspace) -> list[Archived]:
+    """What lies in the archive and can be brought back, newest first."""
+    archived = []
+    for folder in (workspace.root / ARCHIVE).glob("*"):
+        config = _config(folder / migrations.PROJECT)
+        parts = folder.name.rsplit("-", 3)
+        if config is not None and len(parts) == 4:
+            when = datetime.strptime(f"{parts[1]}{parts[2]}", "%Y%m%d%H%M%S")
+            archived.append(Archived(folder.name, parts[0], str(config["title"]), f"{when:%Y-%m-%d %H:%M}"))
+    return sorted(archived, key=lambda project: project.when, reverse=True)
+
+
+def bring_back(workspace: Workspace, folder: str) -> Project:
+    """Put an archived project back under its old name, with its labels; refused where that name is taken by now."""
+    archived = next((project for project in archived_projects(workspace) if project.folder == folder), None)
+    if archived is None:
+        raise WorkspaceError(f"There is no archived project '{shown(folder)}'.", code="NO_PROJECT")
+    goal = workspace.root / archived.name
+    if goal.exists():
+        raise WorkspaceError(
+            f"There is a project '{archived.name}' by now. Archive or delete that one first.", code="PROJECT_EXISTS"
+        )
+    with files.named_disk_errors(goal):
+        os.rename(workspace.root / ARCHIVE / folder, goal)
+    project = workspace.project(archived.name)
+    put_back_labels(project)
+    return project
 
 
 def has_backup(workspace: Workspace, name: str) -> bool:

@@ -12,6 +12,7 @@ from semiprune_core.labeling.store import (
     label_damage,
     look_after_labels,
     open_store,
+    put_back_labels,
     restore_labels,
     take_out_labels,
 )
@@ -31,5 +32,6 @@ __all__ = [
     "look_after_labels",
     "open_store",
     "restore_labels",
+    "put_back_labels",
     "take_out_labels",
 ]

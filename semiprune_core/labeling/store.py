@@ -157,6 +157,14 @@ def take_out_labels(project: Project) -> None:
     forget_project(project)
 
 
+def put_back_labels(project: Project) -> None:
+    """Undo ``take_out_labels``: with a shared database, move the labels in the project's folder back into it."""
+    file = project.folder / "labels.sqlite"
+    if os.environ.get(URL_VARIABLE) and file.exists():
+        _copy(LabelStore(shared_sqlite(file), project.name), open_store(project))
+        file.rename(file.with_name(".labels-before-archive.sqlite"))
+
+
 def _copy(first: LabelStore, second: LabelStore) -> None:
     tables = [table for table in schema.metadata.sorted_tables if table is not schema.leases]
     with first.database.read() as connection:

@@ -157,14 +157,7 @@ class Workspace:
 
     def create(self, title: str, *, name: str | None = None, pool: PoolSettings | None = None) -> Project:
         """Make an empty project. Its ``name`` (folder) comes from the title unless given."""
-        title = " ".join(title.split())
-        if not title:
-            raise WorkspaceError("A project needs a name. Type one.", code="PROJECT_NAME")
-        if len(title) > LONGEST_TITLE or any(unicodedata.category(letter) in ("Cc", "Cs") for letter in title):
-            raise WorkspaceError(
-                f"'{shown(title)}' cannot be a project's name: use at most {LONGEST_TITLE} letters.",
-                code="PROJECT_NAME",
-            )
+        title = checked_title(title)
         if name is None:
             base = name = slug_of(title)
             number = 1
@@ -185,6 +178,19 @@ class Workspace:
         }
         _make_folder(self.root / name, config)
         return self.project(name)
+
+
+def checked_title(title: str) -> str:
+    """A project's title as it is kept; refused where it is empty, too long or not to be printed."""
+    title = " ".join(title.split())
+    if not title:
+        raise WorkspaceError("A project needs a name. Type one.", code="PROJECT_NAME")
+    if len(title) > LONGEST_TITLE or any(unicodedata.category(letter) in ("Cc", "Cs") for letter in title):
+        raise WorkspaceError(
+            f"'{shown(title)}' cannot be a project's name: use at most {LONGEST_TITLE} letters.",
+            code="PROJECT_NAME",
+        )
+    return title
 
 
 def check_config(folder: Path, config: Mapping[str, Any]) -> None:
@@ -257,6 +263,10 @@ class Project:
         """Size and channels of the training cache; None until the first import has chosen them."""
         values = self.config["pool"]
         return PoolSettings.from_json(values) if values else None
+
+    def rename(self, title: str) -> Project:
+        """Another title; folder, artifacts and everything that names them stay as they are."""
+        return self.update(title=checked_title(title))
 
     def update(self, **changes: Any) -> Project:
         """Write changed values into project.json; the new Project sees them."""

@@ -11,6 +11,7 @@ import pytest
 from semiprune_core.exporting import list_exports
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.import_labels import take_reference
+from tests.browser.accessible import assert_accessible
 from tests.browser.label_support import draw_all
 from tests.exporting.conftest import add_scores, imported, select_in
 
@@ -55,6 +56,10 @@ def test_a_coreset_is_exported_downloaded_and_verified(page, server, project):
     assert hashlib.sha256(arrived).hexdigest() == export.manifest["files"]["kept"]["sha256"]
     page.get_by_role("button", name="Verify").first.click()
     page.get_by_text("Verified:").wait_for()
+    assert_accessible(page)
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Evaluate").click()
+    page.get_by_role("heading", name="Evaluate").wait_for()
+    assert_accessible(page)
 
 
 def test_two_exports_of_one_size_that_differ_in_the_middle_arrive_as_themselves(page, server, project):

@@ -15,6 +15,7 @@ from semiprune_core.project.pool import show_id
 from semiprune_core.refresh import freshness
 from semiprune_core.results import latest_pseudo
 from semiprune_core.trust.confusion import confusion_of
+from tests.browser.accessible import assert_accessible
 from tests.browser.label_support import choose, settled
 from tests.support.demo_pool import write_tenth
 from tests.support.pseudo_runs import fake_pseudo, label_share
@@ -151,6 +152,7 @@ def test_two_maps_highlight_the_same_images(page, server, project):
     box = page.locator(".map canvas").first.bounding_box()
     lasso(page, (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2), 40)
     expect(page.get_by_text("images selected")).to_be_visible()
+    assert_accessible(page)
     first, second = (page.locator(".map canvas").nth(n).evaluate("c => c.studio.selected()") for n in (0, 1))
     assert first and first == second
 
@@ -195,6 +197,7 @@ def test_a_click_on_a_confusion_cell_gives_its_images(page, server, project):
     expect(page.locator(".grid .cell")).to_have_count(len(wanted))
     assert shown_ids(page) == [show_id(number) for number in pool.ids[wanted]]
     assert cell.inner_text() == str(len(wanted))
+    assert_accessible(page)
 
 
 def test_enter_accepts_the_suggestion_and_a_class_key_corrects_it(page, server, project):

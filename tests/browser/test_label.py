@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 
 from semiprune_core.labeling import Event, open_store
 from semiprune_core.project.pool import show_id
+from tests.browser.accessible import assert_accessible
 from tests.browser.label_support import DeckPage, choose, seen_and_pressed
 from tests.support.waiting import wait_until
 
@@ -60,6 +61,7 @@ def test_undo_and_redo_go_back_and_forth(deck):
     deck.press("Delete", "3")
     deck.all_saved()
     assert deck.labels() == {first: 0, second: 2}
+    assert_accessible(deck.page)
     deck.press("Control+y")  # nothing to redo after a new decision
     deck.all_saved()
     assert deck.labels() == {first: 0, second: 2}

@@ -8,6 +8,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
+from tests.browser.accessible import assert_accessible
+
 pytestmark = pytest.mark.browser
 
 
@@ -36,12 +38,16 @@ def wait_for_pictures(page, n):
         expect(page.locator(".cell img").nth(number)).not_to_have_js_property("naturalWidth", 0)
 
 
-def test_the_demo_is_one_click_away(page):
+def test_the_demo_is_one_click_away(page, server):
+    if not server.workspace.names():
+        expect(page.get_by_role("img", name="4. Keep what teaches.")).to_be_visible()
+        assert_accessible(page)
     page.get_by_role("button", name="Open the demo").click()
     wait_for_pictures(page, 60)
     expect(page.get_by_text("6,000", exact=True).first).to_be_visible()
     page.get_by_role("tab", name="Classes").click()
     expect(page.get_by_text("Rarest: Sneaker")).to_be_visible()
+    assert_accessible(page)
 
 
 def test_an_image_opens_large_with_its_facts(page):
@@ -103,6 +109,7 @@ def test_a_zip_is_uploaded_and_imported(page):
     expect(page.get_by_text("Ready: pictures.zip")).to_be_visible()
     expect(page.locator(".copies img")).to_have_count(8)  # what the net sees, before anything is imported
     expect(page.get_by_text("cropping leaves out 25%")).to_be_visible()
+    assert_accessible(page)
     page.get_by_role("button", name="Import", exact=True).click()
     wait_for_pictures(page, 8)
 
@@ -166,6 +173,7 @@ def test_a_hostile_project_name_is_shown_literally(page, server):
     page.goto(server.url)
     expect(page.get_by_text(name, exact=True).first).to_be_visible()
     expect(page.get_by_text("and more").first).to_be_visible()
+    assert_accessible(page)
     assert page.evaluate("window.hit") is None
     assert page.locator("a[href^='javascript'], a[href*='evil.example'], a[href^='mailto']").count() == 0
     assert page.evaluate(CALL, "ws://localhost:1") == page.evaluate(CALL, "http://localhost:1") == "refused"

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.import_labels import take_reference
+from tests.browser.accessible import assert_accessible
 from tests.browser.label_support import settled
 from tests.support.scored_projects import make_scored
 
@@ -44,6 +45,7 @@ def test_from_the_slider_to_the_downloaded_csv(page, server, project):
     page.get_by_role("button", name="Build coreset").click()
     link = page.get_by_role("link", name="Coreset CSV")
     expect(link).to_be_visible()
+    assert_accessible(page)
     answer = page.request.get(f"{server.url}{link.get_attribute('href')}")
     assert answer.ok and "coreset-0001-kept-" in answer.headers["content-disposition"]
     rows = list(csv.DictReader(io.StringIO(answer.text())))
@@ -65,6 +67,7 @@ def test_a_bar_opens_its_images_and_an_image_its_story(page, server, project):
     page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5, steps=8)
     page.mouse.up()
     expect(page.get_by_text("picked on AUM")).to_be_visible()
+    assert_accessible(page)
     settled(page)
     page.locator(".cell:visible").first.click()
     expect(page.get_by_text("Most similar images")).to_be_visible()

@@ -13,6 +13,7 @@ from semiprune_core.jobs import list_jobs
 from semiprune_core.labeling import open_store
 from semiprune_core.labeling.import_labels import take_reference
 from semiprune_core.progress import Collected
+from tests.browser.accessible import assert_accessible
 from tests.browser.label_support import settled
 from tests.support.demo_pool import write_tenth
 from tests.support.waiting import wait_until
@@ -82,6 +83,7 @@ def test_a_run_is_started_and_read_after_a_reload(page, address, project):
     expect(page.get_by_text("View pseudo-labels")).to_be_visible()
     expect(page.get_by_text(re.compile(r"It got \d+ of \d+ held-out labels right"))).to_be_visible()
     expect(page.locator(".js-plotly-plot")).not_to_have_count(0)
+    assert_accessible(page)
     (run,) = training.list_runs(project)
     assert run.settings.training.algorithm == "supervised" and run.settings.training.epochs == 2
     other = page.context.new_page()

@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from semiprune_core import jobs, steps
+from semiprune_core.demo.figures import figures
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import Event, checking, look_after_labels, open_store
 from semiprune_core.labeling.store import store_file
@@ -216,3 +217,29 @@ def test_no_fragment_lets_a_core_error_out_as_a_traceback():
     found = dict(fragments_and_dialogs())
     assert len(found) > 10
     assert {name for name, marks in found.items() if marks[-1] != "errors.shown()"} == set()
+
+
+def test_the_empty_home_says_what_the_demo_measured(workspace):
+    app = opened("home")
+    shown = {metric.label: metric.value for metric in app.metric}
+    measured = figures()
+    assert shown["Accuracy, coreset"] == f"{measured.coreset.mean:.1%}"
+    assert shown["Accuracy, all images"] == f"{measured.full.mean:.1%}"
+    assert shown["Labels not needed"] == f"{measured.n_pool - measured.n_kept:,}"
+    assert measured.coreset.n > 1 and measured.coreset.mean > measured.random.mean
+
+
+def test_a_project_is_renamed_put_aside_and_brought_back_on_its_card(workspace):
+    workspace.create("Zoo")
+    workspace.create("Ants")
+    app = opened("home")
+    app.text_input(key="title_zoo").set_value("Beasts").run()
+    app.button(key="rename_zoo").click().run()
+    assert workspace.project("zoo").title == "Beasts"
+    app.button(key="archive_zoo").click().run()
+    assert not app.exception and workspace.names() == ["ants"]
+    (back,) = (button for button in app.button if button.label == "Bring back")
+    back.click().run()
+    assert not app.exception and workspace.names() == ["ants", "zoo"]
+    app.selectbox(key="home_sort").set_value("title").run()
+    assert [button.key for button in app.button if button.key and button.key.startswith("go_")] == ["go_ants", "go_zoo"]

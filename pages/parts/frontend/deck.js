@@ -283,7 +283,9 @@ class Deck extends LabelingElement {
       }
       if (!card.cell.firstChild) card.cell.append(this.thumb(card, "inStrip"));
       card.cell.className = `cell${from + number === this.at ? " here" : ""}${card.action ? " decided" : ""}`;
-      card.cell.style.setProperty("--class", this.classOf(card.classId)?.colour ?? "transparent");
+      const decision = this.classOf(card.classId);
+      card.cell.style.setProperty("--class", decision?.colour ?? "transparent");
+      card.cell.setAttribute("aria-label", `Image ${from + number + 1}: ${decision?.name ?? card.action ?? "not labeled yet"}`);
       return card.cell;
     });
     this.find(".strip").replaceChildren(...cells);

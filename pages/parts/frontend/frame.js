@@ -1,18 +1,25 @@
 // What the frame around every page does in the browser: one step back is one page, a server that is gone is named,
-// and lines about jobs that wrap stand at the left.
-const LINES = '[class*="st-key-running_"] button { justify-content: flex-start; text-align: left; }';
+// lines about jobs that wrap stand at the left, what is chosen can be read in the dark too, and the pages are one list.
+const SHEET = `
+  [class*="st-key-running_"] button { justify-content: flex-start; text-align: left; }
+  [data-selected="true"] :is(p, [data-testid="stIconMaterial"]),
+  [data-testid="stSliderThumbValue"] p { color: var(--studio-accent); }
+`;
 const GONE = "The app cannot be reached: it was stopped, or the network between here and it is down. "
   + "What was saved is safe, and labels that were not sent yet wait in this browser. "
   + "Start the app again; this page then goes on by itself.";
 
-export default function () {
+export default function ({ parentElement }) {
+  const accent = getComputedStyle(parentElement.host ?? parentElement).getPropertyValue("--st-link-color");
+  document.documentElement.style.setProperty("--studio-accent", accent); // of the theme as it is now
+  listPages();
   if (globalThis.semipruneFrame) return;
   globalThis.semipruneFrame = true;
   oneStepBack();
   const lines = new CSSStyleSheet();
-  lines.replaceSync(LINES);
+  lines.replaceSync(SHEET);
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, lines];
-  new MutationObserver(nameWhatIsGone).observe(document.body, { childList: true, subtree: true });
+  new MutationObserver(() => { nameWhatIsGone(); listPages(); }).observe(document.body, { childList: true, subtree: true });
 }
 
 // A script that writes the project into the address of a page adds no entry to the history; a change of page does.
@@ -23,6 +30,12 @@ function oneStepBack() {
     if (goal.origin === location.origin && goal.pathname === location.pathname) history.replaceState(state, unused, url);
     else push.call(this, state, unused, url);
   };
+}
+
+// The list of pages has its second part in a box of its own, which is no item: a screen reader shall count them all.
+function listPages() {
+  for (const list of document.querySelectorAll("[data-testid='stSidebarNavItems']:not([role])")) list.role = "list";
+  for (const box of document.querySelectorAll("[data-testid='stSidebarNavItems'] > div:not([role])")) box.role = "none";
 }
 
 // The dialog about a lost connection asks after the internet, where the app often runs on the same machine.

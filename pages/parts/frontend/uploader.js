@@ -15,7 +15,6 @@ export default function (component) {
   find(".pick-folder").onclick = (event) => { event.stopPropagation(); find(".folder").click(); };
   find(".cancel").onclick = (event) => { event.stopPropagation(); state.abort?.abort(); };
   zone.onclick = () => { if (!state.abort) find(".files").click(); };
-  zone.onkeydown = (event) => { if (event.key === "Enter" && event.target === zone) find(".files").click(); };
   for (const name of [".files", ".folder"]) {
     find(name).onclick = (event) => event.stopPropagation();
     find(name).onchange = (event) => {
