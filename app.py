@@ -18,6 +18,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit import config
 
+from semiprune_core.accounts import accounts_of
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.importing.leftovers import sweep_all
 from semiprune_core.jobs import supervise_forever
@@ -27,6 +28,7 @@ from semiprune_core.project.private import close_to_others, keep_to_owner
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import Access, studio_routes
 from semiprune_core.server.access import check_address, start_warnings
+from semiprune_core.server.account_login import AccountLogin
 from semiprune_core.server.listening import is_listening, send_at_once
 from semiprune_core.server.login import start_link, take_login
 from semiprune_core.server.opening import opened_in_browser
@@ -37,7 +39,7 @@ address = config.get_option("server.address")
 base = config.get_option("server.baseUrlPath") or ""
 try:
     workspace = Workspace.open()
-    login = take_login(workspace)
+    login = AccountLogin(workspace, accounts_of(workspace), take_login(workspace))
     check_address(address, login)
 except SemiPruneError as error:
     raise SystemExit(str(error)) from None

@@ -10,7 +10,7 @@ from pages.parts import project as projects
 from pages.parts.image_dialog import open_image
 from pages.parts.text import count, duration, literal, size
 from semiprune_core import jobs
-from semiprune_core.importing import ImportSettings, can_repeat, features_are_on
+from semiprune_core.importing import ImportSettings, begin_import, can_repeat, features_are_on
 from semiprune_core.jobs import states
 from semiprune_core.project.pool import Pool, Segment, show_id
 from semiprune_core.project.pool_view import PoolFilter, PoolSummary, filter_positions
@@ -164,7 +164,7 @@ def add_images(project: Project) -> None:
     if st.button("Add images", type="primary", icon=":material/add_photo_alternate:", disabled=spec is None) and spec:
         with errors.shown():
             settings = ImportSettings(source=spec.to_json(), features=features)
-            jobs.submit(project, "import", settings.to_json(), title="Adding images")
+            begin_import(project, settings, title="Adding images")
             st.session_state.pop("add_arrived", None)
             st.rerun()
 

@@ -60,10 +60,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    from semiprune_core.accounts import CommandLine, accounts_of
     from semiprune_core.commands import COMMANDS, Console
     from semiprune_core.errors import SemiPruneError
     from semiprune_core.progress import Stopped
     from semiprune_core.project.private import close_to_others, keep_to_owner
+    from semiprune_core.project.rights import acted_by
     from semiprune_core.project.workspace import Workspace
     from semiprune_core.registry import broken
 
@@ -80,7 +82,9 @@ def _run(argv: Sequence[str] | None) -> int:
         workspace = Workspace.open(args.home, make=command.makes_home)
         if workspace.root.is_dir() and (sentence := close_to_others(workspace)):
             sys.stderr.write(f"semiprune: {sentence}\n")
-        outcome = command.run(args, workspace, console)
+        accounts = accounts_of(workspace)
+        with acted_by(CommandLine(accounts) if accounts.are_on else None):
+            outcome = command.run(args, workspace, console)
     except SemiPruneError as error:
         if args.json:
             sys.stdout.write(json.dumps({"error": str(error), "code": error.code}) + "\n")

@@ -9,6 +9,7 @@
     ├── UnsafePathError            a path that leads outside the allowed roots (has a `code`)
     ├── WorkspaceError             a project or artifact that is missing, damaged or taken
     │   └── ConflictError          somebody else changed the same thing meanwhile
+    ├── ForbiddenError             something for which whoever acts lacks the role
     ├── JobError                   a background job that cannot be started, stopped or resumed
     ├── OutOfMemoryError           the device has too little memory (names a smaller setting)
     └── DiskFullError              not enough space for what was to be written
@@ -74,6 +75,10 @@ class WorkspaceError(SemiPruneError):
 
 class ConflictError(WorkspaceError):
     code = "CONFLICT"
+
+
+class ForbiddenError(SemiPruneError):
+    code = "FORBIDDEN"
 
 
 class JobError(SemiPruneError):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from semiprune_core import files
+from semiprune_core.accounts import forget_members, make_owner
 from semiprune_core.errors import SemiPruneError, WorkspaceError
 from semiprune_core.jobs import list_jobs, states
 from semiprune_core.labeling import (
@@ -25,7 +26,7 @@ from semiprune_core.labeling import (
 )
 from semiprune_core.labeling.backups import Restored
 from semiprune_core.paths import shown
-from semiprune_core.project import migrations
+from semiprune_core.project import migrations, rights
 from semiprune_core.project.workspace import Project, Workspace, check_config
 
 ARCHIVE = ".archive"
@@ -38,8 +39,18 @@ def copy_project(workspace: Workspace, name: str, title: str) -> Project:
     """A second project with the same images, labels and results, to go on from any step without touching the first.
 
     Jobs that are over come along, so that what they made can be brought up to date; those under way stay behind.
+    Whoever copies it owns the copy.
     """
-    project = workspace.project(name)
+    project, account = workspace.project(name), rights.account()
+    rights.check("copy", name)
+    with rights.acted_by_the_app():
+        copy = _copy(workspace, project, title)
+    make_owner(workspace, copy.name, account)
+    rights.record("copied", name, f"as {copy.name}")
+    return copy
+
+
+def _copy(workspace: Workspace, project: Project, title: str) -> Project:
     copy = workspace.create(title)
     try:
         with files.named_disk_errors(copy.folder):
@@ -78,7 +89,10 @@ def delete_project(workspace: Workspace, name: str) -> None:
     The labels go first: a project made later under the same name must not find them.
     """
     project = workspace.damaged(name)
+    rights.check("delete", name)
     _end_jobs(project)
+    rights.record("deleted the project", name)
+    forget_members(workspace, name)
     forget_project(project)
     trash = workspace.root / f".deleted-{name}-{secrets.token_hex(4)}"
     os.rename(project.folder, trash)
@@ -88,12 +102,15 @@ def delete_project(workspace: Workspace, name: str) -> None:
 def archive_project(workspace: Workspace, name: str) -> Path:
     """Move a project aside, as it is, with its labels; returns its new folder, which is no project any more."""
     project = workspace.damaged(name)
+    rights.check("archive", name)
     _end_jobs(project)
     take_out_labels(project)
     archived = workspace.root / ARCHIVE / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     with files.named_disk_errors(archived):
         archived.parent.mkdir(exist_ok=True)
         os.rename(project.folder, archived)
+    rights.record("archived the project", name)
+    forget_members(workspace, name)
     return archived
 
 
@@ -156,6 +173,7 @@ def restore_project(workspace: Workspace, name: str) -> Project:
 
 def restore(workspace: Workspace, name: str) -> list[str]:
     """Restore what is damaged of a project and has a copy: ``project.json`` and the labels; says what was done."""
+    rights.check("archive", name)
     done = []
     if has_backup(workspace, name):
         restore_project(workspace, name)
@@ -169,6 +187,7 @@ def restore(workspace: Workspace, name: str) -> list[str]:
     if not done:
         sound = f"Nothing of project '{name}' needs restoring."
         raise WorkspaceError(" ".join(filter(None, (sound, copies_note()))), code="SOUND")
+    rights.record("restored the project", name)
     return done
 
 

@@ -1,6 +1,6 @@
 """Import: any source becomes a segment of the pool. Decoding runs in worker processes, writing in one."""
 
-from semiprune_core.importing.begin import begin_project
+from semiprune_core.importing.begin import begin_import, begin_project
 from semiprune_core.importing.follow_up import features_are_on, queue_features
 from semiprune_core.importing.run import (
     ImportSettings,
@@ -13,6 +13,7 @@ from semiprune_core.importing.run import (
 
 __all__ = [
     "ImportSettings",
+    "begin_import",
     "begin_project",
     "can_repeat",
     "features_are_on",

@@ -35,6 +35,7 @@ from semiprune_core.errors import JobError, WorkspaceError
 from semiprune_core.jobs import locks, processes
 from semiprune_core.jobs.states import DONE, FAILED, LOST, OVER, QUEUED, RESUMABLE, RUNNING, STATES, STOPPED
 from semiprune_core.paths import shown
+from semiprune_core.project import rights
 from semiprune_core.project.workspace import Project, Workspace
 
 log = logging.getLogger(__name__)
@@ -318,10 +319,12 @@ class Job:
 
     def stop(self) -> JobStatus:
         """Ask for a stop: a queued job is stopped at once, a running one between two batches, an ended one stays."""
+        rights.check("run", self.project_name)
         if self.status().is_over:
             return self.status()
         with files.named_disk_errors(self.folder):
             (self.folder / STOP).touch()
+        rights.record("stopped a job", self.project_name, self.id)
         with self.lease() as mine:  # not mine: a worker has it, or is just being started, and will see the request
             if mine:
                 status = self.stored_status()
@@ -331,6 +334,7 @@ class Job:
 
     def resume(self) -> JobStatus:
         """Put a stopped, failed or lost job back into the queue; it goes on from its last checkpoint."""
+        rights.check("run", self.project_name)
         status = self.status()
         if status.state not in RESUMABLE:
             raise JobError(
@@ -353,12 +357,14 @@ class Job:
                     done=status.done, total=status.total, facts=status.facts, attempt=status.attempt + 1, message=""
                 )
             )
+        rights.record("resumed a job", self.project_name, self.id)
         return self.status()
 
     retry = resume
 
     def kill(self) -> JobStatus:
         """End a job that does not honour a stop. Only its own processes are touched; it becomes lost, resumable."""
+        rights.check("run", self.project_name)
         status = self.stored_status()
         if status.state == RUNNING and status.launch:
             processes.end_family(status.launch, self.folder)
@@ -370,6 +376,7 @@ class Job:
 
     def delete(self) -> None:
         """Remove the run folder of a job that is not running."""
+        rights.check("run", self.project_name)
         with self.lease(seconds=0.0 if self.status().state == RUNNING else LEASE_SECONDS) as mine:
             if not mine:
                 raise JobError(f"{self.title} ({self.id}) is running. Stop it first.", code="JOB_RUNNING")
@@ -449,6 +456,7 @@ def damaged_jobs(where: Project | Workspace) -> dict[Path, str]:
 
 def remove_damaged_job(folder: Path, *, archive: bool) -> None:
     """Take a job that cannot be read out of the list: moved aside under a hidden name, or deleted."""
+    rights.check("run", folder.parents[1].name)
     with locks.held(folder / LEASE, seconds=0.0) as mine:
         if not mine:
             raise JobError(f"The job {folder.name} is running. Wait until it has ended.", code="JOB_RUNNING")
@@ -459,16 +467,22 @@ def remove_damaged_job(folder: Path, *, archive: bool) -> None:
 
 
 def _run_folders(where: Project | Workspace) -> list[Path]:
-    """The folders of all jobs; of an unfinished copy or an archived one the name begins with a dot."""
+    """The folders of all jobs that whoever acts may see; of an unfinished copy or an archived one the name begins
+    with a dot."""
     root, pattern = (where.folder, "runs/*") if isinstance(where, Project) else (where.root, "*/runs/*")
-    return [folder for folder in root.glob(f"{pattern}/") if ID.fullmatch(folder.name)]
+    return [folder for folder in root.glob(f"{pattern}/") if ID.fullmatch(folder.name) and _is_shown(folder)]
+
+
+def _is_shown(folder: Path) -> bool:
+    return rights.allows("open", folder.parents[1].name)
 
 
 def find_job(workspace: Workspace, job_id: str) -> Job:
     """The job with this id, in whichever project it is."""
     if ID.fullmatch(job_id):
         for path in workspace.root.glob(f"*/runs/{job_id}/{JOB}"):
-            return Job.open(path.parent)
+            if _is_shown(path.parent):
+                return Job.open(path.parent)
     raise JobError(f"There is no job '{shown(job_id)}'. `semiprune jobs list` shows those there are.", code="NO_JOB")
 
 

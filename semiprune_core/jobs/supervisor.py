@@ -29,6 +29,7 @@ from semiprune_core.jobs.kinds import home_of
 from semiprune_core.jobs.states import DONE, FAILED, QUEUED, RUNNING, STOPPED
 from semiprune_core.paths import shown
 from semiprune_core.progress import Progress, Stopped
+from semiprune_core.project import rights
 from semiprune_core.project.workspace import Project, Workspace
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ def submit(
     Several devices are written with commas ("cuda:0,cuda:1") and are all taken at once. ``own`` files, by name, are put
     into the job's own folder.
     """
+    rights.check("run", project.name)
     home = home_of(kind)
     device = device or home.device
     if not DEVICE.fullmatch(device):
@@ -78,6 +80,7 @@ def submit(
         return _run_here(project, spec, own)
     job, lease = jobs.create(project, spec, JobStatus(state=QUEUED), own)
     locks.release(lease)
+    rights.record("started a job", project.name, f"{kind}: {job.title} ({job.id})")
     return job
 
 
@@ -108,6 +111,7 @@ def _run_here(project: Project, spec: Mapping[str, Any], own: Mapping[str, bytes
     return job
 
 
+@rights.acted_by_the_app()
 def supervise(workspace: Workspace) -> None:
     """One pass: recognise dead jobs, then start what is queued, in order of creation, one running job per device.
 
@@ -123,6 +127,7 @@ def supervise(workspace: Workspace) -> None:
         taken.update(job.devices)  # whoever comes later waits behind this one
 
 
+@rights.acted_by_the_app()
 def recognise_dead(workspace: Workspace) -> list[Job]:
     """Write down what became of jobs whose process is gone, end what they left running; returns the queued ones."""
     queued = []

@@ -22,6 +22,7 @@ from semiprune_core.labeling import chain, schema
 from semiprune_core.labeling.class_names import ClassBook
 from semiprune_core.labeling.events import check_annotator
 from semiprune_core.paths import shown
+from semiprune_core.project import rights
 
 if TYPE_CHECKING:
     from semiprune_core.labeling.store import LabelStore
@@ -403,6 +404,7 @@ class ClassSheet:
 
     def _write(self, annotator: str, work: Callable[[Connection], Any]) -> Any:
         check_annotator(annotator)
+        rights.check("classes", self.store.project)
 
         def locked(connection: Connection) -> Any:
             schema.lock_project(connection, self.store.project)

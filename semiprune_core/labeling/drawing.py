@@ -27,6 +27,7 @@ from semiprune_core.errors import InvalidDataError, InvalidSettingError, Missing
 from semiprune_core.labeling import chain, schema
 from semiprune_core.labeling.events import check_annotator
 from semiprune_core.labeling.schema import unsigned_array
+from semiprune_core.project import rights
 from semiprune_core.records import BoolArray, FloatArray, IntArray
 from semiprune_core.registry import Registry
 from semiprune_core.streams import Purpose
@@ -308,6 +309,7 @@ class Drawings:
         test, of a uniform drawing only; where None, as in the drawing that it extends.
         """
         check_annotator(annotator)
+        rights.check("draw", self.store.project)
         check_range("overlap", overlap, low=0, high=1)
         check_range("final_test", final_test or 0.0, low=0, high=LARGEST_FINAL_TEST)
         if final_test and method != "uniform":
@@ -366,7 +368,11 @@ class Drawings:
             self._write(connection, drawing, annotator)
             return drawing
 
-        return self.store.database.write(work)
+        drawing = self.store.database.write(work)
+        rights.record(
+            "drew", self.store.project, f"{len(drawing.ids):,} images, {method}, drawing {drawing.drawing_id}"
+        )
+        return drawing
 
     def _free(self, leaders: IntArray, ids: np.ndarray, before: Sequence[Drawing]) -> IntArray:
         taken = np.concatenate([past.ids for past in before]) if before else np.empty(0, np.uint64)

@@ -25,6 +25,7 @@ from semiprune_core.errors import MissingStepError
 from semiprune_core.labeling import schema
 from semiprune_core.labeling.events import FIRST_ROUND, check_annotator
 from semiprune_core.labeling.schema import in_chunks, signed, unsigned_array
+from semiprune_core.project import rights
 
 if TYPE_CHECKING:
     from semiprune_core.labeling.store import LabelStore
@@ -62,6 +63,7 @@ class Leases:
         where it was. Empty when there is nothing left for this annotator now.
         """
         check_annotator(annotator)
+        self._check_rights(annotator)
         check_range("n", n, low=1, high=MAX_LEASE)
         check_range("ttl_s", ttl_s, low=1, high=86_400)
 
@@ -98,6 +100,7 @@ class Leases:
         An expired lease is not revived, and what goes beyond a fair share, the last ones first, is given back.
         """
         check_annotator(annotator)
+        self._check_rights(annotator)
         check_range("ttl_s", ttl_s, low=1, high=86_400)
         wanted = [signed(int(image_id)) for image_id in image_ids]
 
@@ -128,6 +131,7 @@ class Leases:
 
     def release(self, annotator: str, image_ids: Iterable[int] | None = None, *, tab: str = "") -> None:
         """Give images back (all of the annotator's where None, or of the ``tab``), so that others get them at once."""
+        self._check_rights(annotator)
         leases, mine = schema.leases, self._of(annotator).where(_is_of(tab))
         wanted = None if image_ids is None else [signed(int(image_id)) for image_id in image_ids]
 
@@ -143,6 +147,7 @@ class Leases:
 
     def take_over(self, annotator: str, *, tab: str) -> None:
         """What other tabs of this annotator have before them goes to ``tab``."""
+        self._check_rights(annotator)
         leases = schema.leases
         mine = leases.update().where(leases.c.project == self.store.project, leases.c.annotator == annotator)
 
@@ -151,6 +156,11 @@ class Leases:
             connection.execute(mine.values(tab=tab))
 
         self.store.database.write(work)
+
+    def _check_rights(self, annotator: str) -> None:
+        """Nobody holds images in another's name."""
+        rights.check("label", self.store.project)
+        rights.check_own(annotator)
 
     def n_elsewhere(self, annotator: str, tab: str) -> int:
         """How many images other tabs of this annotator have before them."""

@@ -38,6 +38,7 @@ from semiprune_core.labeling.events import (
     event_from_json,
 )
 from semiprune_core.labeling.leases import Leases
+from semiprune_core.labeling.permits import check_events
 from semiprune_core.labeling.reserve import set_space_aside
 from semiprune_core.labeling.schema import in_chunks, signed, unsigned, unsigned_array
 from semiprune_core.labeling.snapshot import (
@@ -240,6 +241,7 @@ class LabelStore:
             raise InvalidDataError(f"At most {MAX_APPEND} events can be saved at once, got {len(events)}.")
         if not events:
             return []
+        check_events(self, events)
         acks = self.database.write(lambda connection: Append(self, connection, events).run())
         self.after_saving()
         return acks

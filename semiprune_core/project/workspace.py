@@ -23,7 +23,6 @@ import secrets
 import shutil
 import unicodedata
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -33,7 +32,7 @@ from typing import Any
 from semiprune_core import files
 from semiprune_core.errors import InvalidSettingError, MissingStepError, SemiPruneError, WorkspaceError
 from semiprune_core.paths import PathGuard, roots_from_environment, shown
-from semiprune_core.project import artifacts, migrations
+from semiprune_core.project import artifacts, migrations, rights
 from semiprune_core.project.artifacts import Artifact, Draft
 from semiprune_core.project.pool import Pool, PoolSettings, open_pool
 
@@ -77,8 +76,11 @@ class Workspace:
 
     @property
     def guard(self) -> PathGuard:
-        """What may be read: ``SEMIPRUNE_ROOTS``, else the folders allowed so far; and what was uploaded."""
-        roots = roots_from_environment()
+        """What may be read: ``SEMIPRUNE_ROOTS``, else the folders allowed so far; and what was uploaded.
+
+        Whoever may not read the server's folders is left with what was uploaded.
+        """
+        roots = roots_from_environment() if rights.allows("read server folders") else ()
         closed = Path(os.path.realpath(self.root))
         named = self.allowed_folders() if roots is None else roots
         ours = (closed / folder.name for folder in (self.uploads_folder, self.weights_folder))
@@ -93,10 +95,12 @@ class Workspace:
 
     def allow_folder(self, folder: Path) -> None:
         """Remember that ``folder`` may be read from now on."""
+        rights.check("read server folders")
         self._remember([*self.allowed_folders(), folder])
 
     def forget_folder(self, folder: Path) -> None:
         """Take the permission back; images that were imported from there stay in their projects."""
+        rights.check("read server folders")
         self._remember([allowed for allowed in self.allowed_folders() if allowed != folder])
 
     def _remember(self, folders: list[Path]) -> None:
@@ -126,8 +130,12 @@ class Workspace:
         return path.read_text("ascii").strip()
 
     def names(self) -> list[str]:
-        """Names of all projects, in order."""
-        return sorted(folder.name for folder in self.root.iterdir() if folder.name in self)
+        """Names of all projects, in order; of whoever acts, those that are theirs."""
+        return sorted(folder.name for folder in self.root.iterdir() if self._shows(folder.name))
+
+    def _shows(self, name: str) -> bool:
+        """Whether there is such a project for whoever acts."""
+        return name in self and rights.allows("open", name)
 
     def __iter__(self) -> Iterator[Project]:
         return (self.project(name) for name in self.names())
@@ -138,7 +146,7 @@ class Workspace:
         return bool(SLUG.fullmatch(name)) and ((folder / PROJECT).is_file() or (folder / "artifacts").is_dir())
 
     def project(self, name: str) -> Project:
-        if name not in self:
+        if not self._shows(name):
             projects = ", ".join(self.names()) or "none yet"
             raise WorkspaceError(f"There is no project '{shown(name)}'. Known: {projects}.", code="NO_PROJECT")
         folder = self.root / name
@@ -151,12 +159,13 @@ class Workspace:
 
     def damaged(self, name: str) -> Project:
         """A handle on a project's folder alone, for one whose ``project.json`` cannot be read."""
-        if name not in self:
+        if not self._shows(name):
             return self.project(name)  # raises, with its sentence
         return Project(self.root / name, {"name": name, "title": name, "created": "", "pool": None})
 
     def create(self, title: str, *, name: str | None = None, pool: PoolSettings | None = None) -> Project:
         """Make an empty project. Its ``name`` (folder) comes from the title unless given."""
+        rights.check("new project")
         title = checked_title(title)
         if name is None:
             base = name = slug_of(title)
@@ -270,14 +279,20 @@ class Project:
 
     def update(self, **changes: Any) -> Project:
         """Write changed values into project.json; the new Project sees them."""
+        rights.check("make", self.name)
         config = {**files.read_json(self.folder / PROJECT), **changes}
         migrations.write_config(self.folder, config)
         return Project(self.folder, config)
 
+    @contextlib.contextmanager
     def draft(
         self, kind: str, *, settings: Mapping[str, Any], inputs: Mapping[str, str], seed: int | None = None
-    ) -> AbstractContextManager[Draft]:
-        return artifacts.draft_artifact(self.artifacts_folder, kind, settings=settings, inputs=inputs, seed=seed)
+    ) -> Iterator[Draft]:
+        rights.check("make", self.name)
+        folder = self.artifacts_folder
+        with artifacts.draft_artifact(folder, kind, settings=settings, inputs=inputs, seed=seed) as draft:
+            yield draft
+        rights.record(f"made {kind}", self.name)
 
     def artifacts(self, kind: str | None = None) -> list[Artifact]:
         return artifacts.list_artifacts(self.artifacts_folder, kind)

@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import hmac
 import ipaddress
+import logging
 import os
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -24,7 +25,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose, WebSocketDisconnected
 
+from semiprune_core.accounts import SessionRights
+from semiprune_core.errors import SemiPruneError
 from semiprune_core.paths import shown
+from semiprune_core.project import rights
+from semiprune_core.project.rights import acted_by
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.login import (
     PASSWORD_VARIABLE,
@@ -33,11 +38,15 @@ from semiprune_core.server.login import (
     Cookie,
     Login,
     NoLogin,
+    Verdict,
+    in_force,
     is_set,
     same,
 )
 
+log = logging.getLogger("semiprune")
 HOSTS_VARIABLE = "SEMIPRUNE_ALLOWED_HOSTS"
+CLOSED_DOOR = "The accounts of this app cannot be read, so nobody can come in. Its log says why."
 TOKEN_HEADER = "x-semiprune-token"  # noqa: S105 - a header's name
 CLOSED = ("/_stcore/metrics", "/_stcore/upload_file")
 """Routes of Streamlit's: one tells more than anybody here needs to know, one takes files into memory without end."""
@@ -72,7 +81,7 @@ def check_address(address: str | None, login: Login) -> None:
     Somebody who names host names has a proxy in mind, and ``SEMIPRUNE_LOGIN=off`` says that it asks who comes.
     """
     beyond = not (address and is_loopback(address))
-    if beyond and isinstance(login, NoLogin) and not os.environ.get(HOSTS_VARIABLE):
+    if beyond and isinstance(in_force(login), NoLogin) and not os.environ.get(HOSTS_VARIABLE):
         raise AccessError(
             f"Refusing to serve on {address or 'every address'} without a login. Take {SWITCH_VARIABLE}=off away, or "
             f"bind to 127.0.0.1, or name the host names of the proxy that asks for a login in {HOSTS_VARIABLE}."
@@ -81,13 +90,20 @@ def check_address(address: str | None, login: Login) -> None:
 
 def start_warnings(address: str | None, login: Login) -> list[str]:
     """What whoever starts the app should know about its door."""
-    beyond = not (address and is_loopback(address))
+    login, beyond = in_force(login), not (address and is_loopback(address))
     if isinstance(login, NoLogin):
         who = "everybody who reaches this port" if beyond else "every user and every program of this machine"
         return [f"{SWITCH_VARIABLE}=off: {who} can open the app, label, train, export and delete."]
     if beyond:
         return ["Password and token are sent in the clear unless a proxy with TLS is in front. See docs/proxy.md."]
     return []
+
+
+def may_allow_folders() -> bool:
+    """Whether whoever uses the page may let the app read another folder: an admin, or the one person there is."""
+    if isinstance(rights.acting(), SessionRights):
+        return rights.allows("read server folders")
+    return not lets_others_in()
 
 
 def lets_others_in() -> bool:
@@ -134,17 +150,25 @@ class Access:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        if refusal := self._refusal(scope):
+        try:
+            refusal = self._refusal(scope)
+            connection = Request(scope, receive) if scope["type"] == "http" else HTTPConnection(scope)
+            verdict = Verdict() if refusal else await self.login.look(connection)
+        except SemiPruneError as error:  # who may come in cannot be told: nobody does
+            log.error("Nobody can come in: %s", error)
+            refusal = 503, CLOSED_DOOR
+        if refusal:
             await _answer(PlainTextResponse(refusal[1], refusal[0]), scope, receive, _with_headers(send))
             return
         secure, host = scope.get("scheme") in ("https", "wss"), Headers(scope=scope)["host"]
-        verdict = await self.login.look(Request(scope, receive) if scope["type"] == "http" else HTTPConnection(scope))
         guarded = _with_headers(send, verdict.cookie, secure=secure, sockets=f" ws://{host} wss://{host}")
         if verdict.answer is not None:
             await _answer(verdict.answer, scope, receive, guarded)
-        else:
-            with contextlib.suppress(WebSocketDisconnected):  # a tab that closes while it is being answered is no error
-                await self.app(scope, receive, guarded)
+            return
+        sender = guarded if verdict.rights is None else _for_one_account(guarded)
+        # a tab that closes while it is being answered is no error
+        with contextlib.suppress(WebSocketDisconnected), acted_by(verdict.rights):
+            await self.app(scope, receive, sender)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Status and reason for a request that nobody may make."""
@@ -184,6 +208,17 @@ def _with_headers(send: Send, cookie: Cookie | None = None, *, secure: bool = Fa
                 headers.setdefault(name, value)
             if cookie is not None:
                 headers.append("Set-Cookie", cookie.header(secure=secure))
+        await send(message)
+
+    return wrapped
+
+
+def _for_one_account(send: Send) -> Send:
+    """What a browser keeps for one session it must not show in another."""
+
+    async def wrapped(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).add_vary_header("Cookie")
         await send(message)
 
     return wrapped

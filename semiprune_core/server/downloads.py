@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from semiprune_core.errors import WorkspaceError
+from semiprune_core.project import rights
 from semiprune_core.project.pool import Segment
 from semiprune_core.project.spreadsheet import safe_cell
 from semiprune_core.project.workspace import Workspace
@@ -22,6 +23,7 @@ def export(request: Request, workspace: Workspace) -> Response:
     path = folder / name
     if path.parent != folder or name.startswith(".") or not os.path.isfile(path) or path.is_symlink():
         raise WorkspaceError("There is no such export in this project.", code="NO_EXPORT")
+    rights.record("downloaded an export", request.path_params["project"], name)
     return FileResponse(path, filename=name, headers={"Cache-Control": "no-store"})
 
 

@@ -19,10 +19,11 @@ REMEMBERED = 10_000
 
 
 class Guesses:
-    """How long somebody must wait before the next password is looked at."""
+    """How long somebody must wait before the next password is looked at; with ``together``, everybody too."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, together: bool = True) -> None:
         self._clock = clock
+        self._is_together = together
         self._wrong: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self._latest: deque[float] = deque(maxlen=ALL_TOGETHER)
 
@@ -31,7 +32,8 @@ class Guesses:
         now = self._clock()
         count, last = self._wrong.get(_group(address), (0, now))
         own = last + _pause(count) - now
-        together = self._latest[0] + MINUTE - now if len(self._latest) == ALL_TOGETHER else 0.0
+        crowd = self._is_together and len(self._latest) == ALL_TOGETHER
+        together = self._latest[0] + MINUTE - now if crowd else 0.0
         return max(0.0, own, together)
 
     def wrong(self, address: str) -> None:

@@ -26,16 +26,18 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 
 from semiprune_core import live
-from semiprune_core.errors import InvalidDataError, MissingStepError, UnknownNameError
+from semiprune_core.errors import ForbiddenError, InvalidDataError, MissingStepError, UnknownNameError
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.classes import LabelClass
-from semiprune_core.labeling.events import Ack, Annotator
+from semiprune_core.labeling.events import FIRST_ROUND, REVIEW_ROUND, Ack, Annotator
 from semiprune_core.labeling.exchange.drawn_list import export_drawn_csv, export_drawn_tasks
 from semiprune_core.labeling.exchange.pictures import export_answers
 from semiprune_core.labeling.export_labels import export_csv
 from semiprune_core.labeling.messages import Message, read_field
+from semiprune_core.labeling.permits import purposeful_ids
 from semiprune_core.labeling.progress_report import progress
 from semiprune_core.paths import shown
+from semiprune_core.project import rights
 from semiprune_core.project.pool import Pool, read_id, show_id
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.access import check_write
@@ -46,6 +48,7 @@ from semiprune_core.trust.similarity import similarity_features
 
 MAX_BODY = 4 << 20
 LATEST = 10
+LABELERS_QUEUES = ("drawn", "further", "skipped")
 M = TypeVar("M", bound=Message)
 Handler = Callable[[Request, Workspace], Awaitable[Response]]
 
@@ -57,6 +60,8 @@ def _posted(message: type[M], work: Callable[[Request, Workspace, M], Any]) -> H
     async def handler(request: Request, workspace: Workspace) -> Response:
         check_write(request, workspace)
         asked = message.read(_parsed(await _read_body(request)))
+        if (name := getattr(asked, "annotator", None)) is not None:
+            await beside_pictures(functools.partial(rights.check_own, name))
         return _answer(await beside_pictures(functools.partial(work, request, workspace, asked)))
 
     return handler
@@ -140,6 +145,9 @@ def _not_in_pool(items: Sequence[Any], pool: Pool) -> dict[int, dict[str, Any]]:
 def _queue(request: Request, workspace: Workspace, asked: NextCards) -> dict[str, Any]:
     annotator = asked.annotator
     store, pool = _opened(request, workspace)
+    sees_all = rights.allows("review", store.project)
+    if not sees_all:
+        _check_cards(store, asked)
     latest: list[dict[str, Any]] = []
     if asked.ids is not None:
         cards = Cards(np.array(asked.ids, dtype=np.uint64), asked.round)
@@ -148,13 +156,29 @@ def _queue(request: Request, workspace: Workspace, asked: NextCards) -> dict[str
         if asked.latest and asked.queue == "drawn":
             recent = np.array([held.image_id for held in store.recent(annotator, LATEST)], dtype=np.uint64)
             latest = card_rows(store, pool, annotator, Cards(recent))
+    items = card_rows(store, pool, annotator, cards)
+    for row in () if sees_all else (*items, *latest):
+        row["path"] = row["id"]  # a folder's name may be the answer
     return {
-        "items": card_rows(store, pool, annotator, cards),
+        "items": items,
         "latest": latest,
         "round": cards.round,
         "elsewhere": store.leases.n_elsewhere(annotator, asked.tab) if asked.tab else 0,
         "classes": _classes(store),
     }
+
+
+def _check_cards(store: LabelStore, asked: NextCards) -> None:
+    """Whoever only labels sees what is theirs to label, and nobody else's answers."""
+    wanted = np.array(asked.ids or (), dtype=np.uint64)
+    if asked.ids is None:
+        is_theirs = asked.queue in LABELERS_QUEUES
+    elif asked.round == REVIEW_ROUND:
+        is_theirs = bool(np.isin(wanted, purposeful_ids(store)).all())
+    else:
+        is_theirs = asked.round == FIRST_ROUND
+    if not is_theirs:
+        raise ForbiddenError("These images are for engineers of the project. Labelers get the images that were drawn.")
 
 
 def _leases(request: Request, workspace: Workspace, asked: ChangeLeases) -> dict[str, Any]:
@@ -229,7 +253,10 @@ def how_far(request: Request, workspace: Workspace) -> dict[str, Any]:
     """Progress of the open drawings; the pace is the annotator's where one is named."""
     store, _ = _opened(request, workspace)
     name = request.query_params.get("annotator")
-    report = progress(store, annotator=read_field("annotator", Annotator(), name) if name else None)
+    annotator = read_field("annotator", Annotator(), name) if name else None
+    if annotator is not None:
+        rights.check_own(annotator)
+    report = progress(store, annotator=annotator)
     return {
         "n_drawn": report.n_drawn,
         "labeled": report.labeled,
@@ -268,6 +295,7 @@ def export(request: Request, workspace: Workspace) -> Response:
     folder = tempfile.TemporaryDirectory(prefix="semiprune-labels-")
     path = Path(folder.name) / ending
     write(store, pool, path)
+    rights.record("downloaded labels", store.project, f"{name}, {seq:,} events")
     return FileResponse(
         path,
         filename=f"{store.project}-{seq}-{ending}",

@@ -26,7 +26,8 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection, Request, cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from semiprune_core.errors import SemiPruneError
+from semiprune_core.errors import ForbiddenError
+from semiprune_core.project.rights import Rights
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.guesses import Guesses
 from semiprune_core.server.login_page import login_page
@@ -48,7 +49,7 @@ BASIC = {"WWW-Authenticate": 'Basic realm="SemiPrune Studio", charset="UTF-8"'}
 BEARER = {"WWW-Authenticate": 'Bearer realm="SemiPrune Studio"', "Cache-Control": "no-store"}
 
 
-class AccessError(SemiPruneError):
+class AccessError(ForbiddenError):
     """The request is not allowed; the message says why."""
 
     code = "FORBIDDEN"
@@ -100,6 +101,8 @@ class Verdict:
 
     answer: Response | None = None
     cookie: Cookie | None = None
+    rights: Rights | None = None
+    """What whoever was let in may do; None where there are no accounts and everything is allowed."""
 
 
 class Login(Protocol):
@@ -127,10 +130,10 @@ class PasswordLogin:
         given, knows_us = _given_password(connection.headers), self.cookie.is_in(connection.headers)
         if given is None:
             return Verdict(PlainTextResponse(NEEDED, 401, BASIC))
-        address = _address(connection)
+        address = address_of(connection)
         seconds = 0.0 if knows_us else self.guesses.wait(address)
         if seconds > 0:
-            return Verdict(PlainTextResponse(_wait_words("passwords", seconds), 429))
+            return Verdict(PlainTextResponse(wait_words("passwords", seconds), 429))
         if not same(given, self.password):
             self.guesses.wrong(address)
             return Verdict(PlainTextResponse(NEEDED, 401, BASIC))
@@ -149,24 +152,24 @@ class TokenLogin:
         self.token, self.cookie, self.chosen, self.guesses = token, cookie, chosen, Guesses()
 
     async def look(self, connection: HTTPConnection) -> Verdict:
-        in_link = connection.query_params.get(PARAMETER) if _is_page(connection, "GET") else None
+        in_link = connection.query_params.get(PARAMETER) if is_page(connection, "GET") else None
         if self.cookie.is_in(connection.headers):
-            return Verdict() if in_link is None else Verdict(_without_token(connection))
+            return Verdict() if in_link is None else Verdict(without(connection))
         if (bearer := _bearer(connection.headers)) is not None:
             refusal = self._refusal(connection, bearer)
             return Verdict(cookie=self.cookie) if refusal is None else Verdict(refusal)
         given = in_link if in_link is not None else await _in_form(connection)
         refusal = self._refusal(connection, given)
-        return Verdict(refusal) if refusal is not None else Verdict(_without_token(connection), self.cookie)
+        return Verdict(refusal) if refusal is not None else Verdict(without(connection), self.cookie)
 
     def _refusal(self, connection: HTTPConnection, given: str | None) -> Response | None:
         """What to answer to a token that is wrong, missing or comes too soon after wrong ones."""
         if given is None:
             return _ask(connection, "", 401)
-        address = _address(connection)
+        address = address_of(connection)
         seconds = self.guesses.wait(address) if self.chosen else 0.0
         if seconds > 0:
-            return _ask(connection, _wait_words("tokens", seconds), 429)
+            return _ask(connection, wait_words("tokens", seconds), 429)
         if not same(given.strip(), self.token):
             self.guesses.wrong(address)
             newer = "" if self.chosen else " A new one is made at every start: use the latest link."
@@ -206,8 +209,15 @@ def login_of(workspace: Workspace, environment: Mapping[str, str]) -> Login:
     return TokenLogin(token or secrets.token_urlsafe(32), cookie, chosen=token is not None)
 
 
+def in_force(login: Login) -> Login:
+    """The way in that counts just now, where another one may come in its place."""
+    now: Login = getattr(login, "now", login)
+    return now
+
+
 def start_link(address: str | None, port: int, base: str, login: Login, *, tls: bool = False) -> str:
     """What to open in a browser, with the token where one is needed."""
+    login = in_force(login)
     name = address if address and address not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104 - shown, not bound
     host = f"[{name}]" if ":" in name and not name.startswith("[") else name
     path = f"/{base.strip('/')}/" if base.strip("/") else "/"
@@ -215,11 +225,11 @@ def start_link(address: str | None, port: int, base: str, login: Login, *, tls: 
     return f"{'https' if tls else 'http'}://{host}:{port}{path}{query}"
 
 
-def _address(connection: HTTPConnection) -> str:
+def address_of(connection: HTTPConnection) -> str:
     return connection.client.host if connection.client else ""
 
 
-def _wait_words(what: str, seconds: float) -> str:
+def wait_words(what: str, seconds: float) -> str:
     return f"Too many wrong {what}. Try again in {seconds:.0f} seconds."
 
 
@@ -239,29 +249,36 @@ def _bearer(headers: Headers) -> str | None:
     return given.encode("latin-1").decode("utf-8", "replace") if scheme.lower() == "bearer" else None
 
 
-def _is_page(connection: HTTPConnection, method: str) -> bool:
+def is_page(connection: HTTPConnection, method: str) -> bool:
     return connection.scope["type"] == "http" and connection.scope["method"] == method
 
 
 async def _in_form(connection: HTTPConnection) -> str | None:
     """The token that was typed into the login page's form, or the whole link; None where there is none."""
-    kind = connection.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not isinstance(connection, Request) or not _is_page(connection, "POST"):
-        return None
-    if kind != "application/x-www-form-urlencoded":
-        return None
-    body = b""
-    async for piece in connection.stream():
-        body += piece
-        if len(body) > LONGEST_FORM:
-            return None
-    given = dict(parse_qsl(body.decode("utf-8", "replace"))).get(PARAMETER)
+    given = (await form_of(connection)).get(PARAMETER) or None
     return unquote_plus(given.partition(f"?{PARAMETER}=")[2]) if given and f"?{PARAMETER}=" in given else given
 
 
-def _without_token(connection: HTTPConnection) -> Response:
+async def form_of(connection: HTTPConnection) -> dict[str, str]:
+    """The fields of a form that was posted; none where it is no form, or a longer one than any of ours."""
+    body = b""
+    if not isinstance(connection, Request) or not is_form(connection):
+        return {}
+    async for piece in connection.stream():
+        body += piece
+        if len(body) > LONGEST_FORM:
+            return {}
+    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+def is_form(connection: HTTPConnection) -> bool:
+    kind = connection.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return is_page(connection, "POST") and kind == "application/x-www-form-urlencoded"
+
+
+def without(connection: HTTPConnection, parameter: str = PARAMETER) -> Response:
     """The same page again, by an address that may be shown, kept and bookmarked."""
-    pairs = [pair for pair in parse_qsl(connection.url.query, keep_blank_values=True) if pair[0] != PARAMETER]
+    pairs = [pair for pair in parse_qsl(connection.url.query, keep_blank_values=True) if pair[0] != parameter]
     path = "/" + quote(connection.scope["path"].lstrip("/"))  # one slash: two would name another site
     address = f"{path}?{urlencode(pairs)}" if pairs else path
     return RedirectResponse(address, 303, {"Cache-Control": "no-store"})

@@ -1,8 +1,9 @@
-"""The page of somebody who came without the token: what to do, and a field to paste it."""
+"""The pages of somebody who is not in yet: a field for the token, for name and password, or for a first password."""
 
 from __future__ import annotations
 
 import html
+import re
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -26,6 +27,9 @@ PAGE = """<!doctype html>
   .bad { color: var(--bad); }
   label { display: block; font-size: 0.9rem; margin: 1.5rem 0 0.35rem; }
   form div { display: flex; gap: 0.5rem; }
+  form.rows label { margin-top: 1rem; }
+  form.rows input { width: 100%; box-sizing: border-box; }
+  form.rows button { margin-top: 1.25rem; }
   input, button { font: inherit; border-radius: 0.5rem; padding: 0.5rem 0.75rem; }
   input { flex: 1; min-width: 0; background: var(--field); color: inherit; border: 1px solid var(--line); }
   button { border: 0; background: var(--accent); color: #fff; font-weight: 600; padding-inline: 1.25rem;
@@ -38,7 +42,13 @@ PAGE = """<!doctype html>
 <body>
 <main>
   <h1>SemiPrune Studio</h1>
-  <p>Open the link that was printed where the app was started, or paste it here.</p>
+{main}
+</main>
+</body>
+</html>
+"""
+
+TOKEN_FORM = """  <p>Open the link that was printed where the app was started, or paste it here.</p>
   <form method="post">
     <label for="token">Link or token</label>
     <div>
@@ -47,14 +57,48 @@ PAGE = """<!doctype html>
     </div>
   </form>
   {trouble}
-  <p class="quiet">The token is the part of the link after <code>token=</code>. This browser will be remembered.</p>
-</main>
-</body>
-</html>
-"""
+  <p class="quiet">The token is the part of the link after <code>token=</code>. This browser will be remembered.</p>"""
+ACCOUNT_FORM = """  <form method="post" class="rows">
+    <label for="name">Name</label>
+    <input id="name" name="name" autocomplete="username" maxlength="64" value="{name}" required autofocus>
+    <label for="password">Password</label>
+    <input id="password" name="password" type="password" autocomplete="current-password" required>
+    <button>Log in</button>
+  </form>
+  {trouble}
+  <p class="quiet">This app is made for a team whose members trust each other. Ask an admin for an account, or for a new
+  invite if you have forgotten your password.</p>"""
+INVITE_FORM = """  <p>Welcome, {name}. Choose a password.</p>
+  <form method="post" class="rows">
+    <input type="hidden" name="invite" value="{code}">
+    <input type="hidden" name="username" autocomplete="username" value="{id}">
+    <label for="password">Password</label>
+    <input id="password" name="password" type="password" autocomplete="new-password" required autofocus>
+    <label for="again">Once more</label>
+    <input id="again" name="again" type="password" autocomplete="new-password" required>
+    <button>Log in</button>
+  </form>
+  {trouble}
+  <p class="quiet">At least 8 characters; a few words are easy to remember. You log in as <code>{id}</code>.</p>"""
+
+
+def _page(form: str, trouble: str, **texts: str) -> str:
+    """A form with its texts, each set as text, and what was wrong with the last try."""
+    words = f'<p class="bad" role="alert">{html.escape(trouble)}</p>' if trouble else ""
+    filled = {"trouble": words, **{name: html.escape(text, quote=True) for name, text in texts.items()}}
+    return PAGE.replace("{main}", re.sub(r"\{(\w+)\}", lambda place: filled[place[1]], form))
 
 
 def login_page(trouble: str) -> str:
-    """The whole page; ``trouble`` says what was wrong with the last try."""
-    words = f'<p class="bad" role="alert">{html.escape(trouble)}</p>' if trouble else ""
-    return PAGE.replace("{trouble}", words)
+    """Where a token is asked for; ``trouble`` says what was wrong with the last try."""
+    return _page(TOKEN_FORM, trouble)
+
+
+def account_page(trouble: str, name: str = "") -> str:
+    """Where accounts log in; ``name`` is what was typed before."""
+    return _page(ACCOUNT_FORM, trouble, name=name)
+
+
+def invite_page(trouble: str, code: str, account_id: str, shown: str) -> str:
+    """Where an invite becomes a password."""
+    return _page(INVITE_FORM, trouble, name=shown, code=code, id=account_id)

@@ -12,14 +12,23 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from semiprune_core.errors import ConflictError, DiskFullError, SemiPruneError, UnsafePathError, WorkspaceError
+from semiprune_core.accounts import SessionRights, line_of
+from semiprune_core.accounts.table import Line
+from semiprune_core.errors import (
+    ConflictError,
+    DiskFullError,
+    ForbiddenError,
+    SemiPruneError,
+    UnsafePathError,
+    WorkspaceError,
+)
+from semiprune_core.project import rights
 from semiprune_core.project.workspace import Workspace
-from semiprune_core.server import downloads, labels, maps, pictures, review_queue, uploads  # noqa: F401 - registers
-from semiprune_core.server.login import AccessError
+from semiprune_core.server import downloads, labels, leaving, maps, pictures, review_queue, uploads  # noqa: F401 - registers
 
 Handler = Callable[[Request, Workspace], Response | Awaitable[Response]]
 STATUS: tuple[tuple[type[SemiPruneError], int], ...] = (
-    (AccessError, 403),
+    (ForbiddenError, 403),
     (UnsafePathError, 403),
     (ConflictError, 409),
     (DiskFullError, 507),
@@ -42,7 +51,8 @@ def studio_routes(workspace: Workspace, base: str = "") -> list[BaseRoute]:
     stem = f"/{base.strip('/')}" if base.strip("/") else ""
 
     def route(path: str, handler: Handler, *methods: str) -> Route:
-        return Route(f"{stem}/studio{path}", _guarded(handler, workspace), methods=list(methods))
+        lines = {method: line_of("route", f"{method} {path}") for method in methods}
+        return Route(f"{stem}/studio{path}", _guarded(handler, workspace, lines), methods=list(methods))
 
     return [
         route("/projects/{project}/images/{image_id}/{size:str}", pictures.picture, "GET"),
@@ -63,15 +73,30 @@ def studio_routes(workspace: Workspace, base: str = "") -> list[BaseRoute]:
         route("/uploads", uploads.begin, "POST"),
         route("/uploads/{upload}/{number:number}", uploads.receive, "PUT"),
         route("/uploads/{upload}", uploads.discard, "DELETE"),
+        route("/logout", leaving.log_out, "POST"),
     ]
 
 
-def _guarded(handler: Handler, workspace: Workspace) -> Callable[[Request], Awaitable[Response]]:
+def _check(line: Line, workspace: Workspace, project: str) -> None:
+    """Whether whoever asks has the role for a route. For others a project is not there, like one that never was."""
+    acting = rights.acting()
+    if not isinstance(acting, SessionRights):
+        return
+    if not line.anywhere:
+        workspace.project(project)
+    acting.require("route", line.name, project)
+
+
+def _guarded(
+    handler: Handler, workspace: Workspace, lines: dict[str, Line]
+) -> Callable[[Request], Awaitable[Response]]:
     """Run a handler (a plain function in a thread); a user error becomes JSON with its code and sentence."""
 
     @functools.wraps(handler)
     async def endpoint(request: Request) -> Response:
         try:
+            line = lines.get(request.method) or lines["GET"]  # HEAD asks for what GET would
+            await run_in_threadpool(_check, line, workspace, request.path_params.get("project", ""))
             if inspect.iscoroutinefunction(handler):
                 return await handler(request, workspace)
             return await run_in_threadpool(handler, request, workspace)  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, Response
 from semiprune_core import files
 from semiprune_core.errors import DiskFullError, InvalidDataError, WorkspaceError
 from semiprune_core.paths import normal_relative, shown
+from semiprune_core.project import rights
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server.access import check_write
 
@@ -30,6 +31,8 @@ KEEP_FREE = 1 << 30
 LOOK_EVERY = 1 << 20
 """Bytes between two looks at the free space."""
 MAX_FILES = 200_000
+OWNER = "owner"
+"""The file of an upload that says which account has begun it."""
 STALE_SECONDS = 24 * 3600
 ID = re.compile(r"[0-9a-f]{32}")
 
@@ -49,14 +52,22 @@ def begin(request: Request, workspace: Workspace) -> Response:
     upload = secrets.token_hex(16)
     with files.named_disk_errors(workspace.uploads_folder / upload):
         (workspace.uploads_folder / upload / "files").mkdir(parents=True)
+        if account := rights.account():
+            files.write_text(workspace.uploads_folder / upload / OWNER, account)
     return JSONResponse({"upload": upload, "limit": upload_limit()})
 
 
 def folder_of(workspace: Workspace, upload: str) -> Path:
     folder = workspace.uploads_folder / upload
-    if not ID.fullmatch(upload) or not folder.is_dir():
+    if not ID.fullmatch(upload) or not folder.is_dir() or not _is_own(folder):
         raise WorkspaceError("This upload has expired. Drop the files again.", code="NO_UPLOAD")
     return folder
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether whoever acts has begun this upload; without accounts everybody has."""
+    account, owner = rights.account(), folder / OWNER
+    return account is None or (owner.is_file() and owner.read_text("utf-8") == account)
 
 
 async def receive(request: Request, workspace: Workspace) -> Response:
