@@ -125,19 +125,22 @@ class Archived:
 
 
 def archived_projects(workspace: Workspace) -> list[Archived]:
-    """What lies in the archive and can be brought back, newest first."""
+    """What lies in the archive and whoever acts may bring back, newest first."""
     archived = []
     for folder in (workspace.root / ARCHIVE).glob("*"):
         config = _config(folder / migrations.PROJECT)
         parts = folder.name.rsplit("-", 3)
-        if config is not None and len(parts) == 4:
+        if config is not None and len(parts) == 4 and rights.allows("archive", parts[0]):
             when = datetime.strptime(f"{parts[1]}{parts[2]}", "%Y%m%d%H%M%S")
             archived.append(Archived(folder.name, parts[0], str(config["title"]), f"{when:%Y-%m-%d %H:%M}"))
     return sorted(archived, key=lambda project: project.when, reverse=True)
 
 
 def bring_back(workspace: Workspace, folder: str) -> Project:
-    """Put an archived project back under its old name, with its labels; refused where that name is taken by now."""
+    """Put an archived project back under its old name, with its labels; refused where that name is taken by now.
+
+    Its members were forgotten when it was archived: whoever brings it back owns it.
+    """
     archived = next((project for project in archived_projects(workspace) if project.folder == folder), None)
     if archived is None:
         raise WorkspaceError(f"There is no archived project '{shown(folder)}'.", code="NO_PROJECT")
@@ -150,6 +153,8 @@ def bring_back(workspace: Workspace, folder: str) -> Project:
         os.rename(workspace.root / ARCHIVE / folder, goal)
     project = workspace.project(archived.name)
     put_back_labels(project)
+    make_owner(workspace, archived.name, rights.account())
+    rights.record("brought the project back", archived.name)
     return project
 
 

@@ -13,6 +13,7 @@ from semiprune_core.accounts.book import FILE, IDLE_MS, LONGEST_MS, Accounts
 from semiprune_core.accounts.people import INVITE_MS
 from semiprune_core.accounts.sessions import MOST, browser_of
 from semiprune_core.accounts.table import ACTS, RANKS, TABLE
+from semiprune_core.copies import archive_project, archived_projects, bring_back
 from semiprune_core.errors import (
     ConflictError,
     ForbiddenError,
@@ -288,6 +289,20 @@ def test_a_request_acts_for_its_session_and_the_app_for_itself(accounts, ada, pr
         with rights.acted_by(None):
             assert not rights.allows("run", project)
     assert rights.acting() is None
+
+
+def test_what_was_archived_is_brought_back_by_an_admin_who_then_owns_it(accounts, ada, workspace):
+    workspace.create("Archived")
+    archive_project(workspace, "archived")
+    root = house.find(accounts, "Root")
+    with rights.acted_by(house.SessionRights(accounts, house.begin_session(accounts, ada.id))):
+        assert archived_projects(workspace) == []
+        with pytest.raises(WorkspaceError, match="no archived project"):
+            bring_back(workspace, next((workspace.root / ".archive").iterdir()).name)
+    with rights.acted_by(house.SessionRights(accounts, house.begin_session(accounts, root.id))):
+        (archived,) = archived_projects(workspace)
+        bring_back(workspace, archived.folder)
+    assert house.members_of(accounts, "archived") == [(root, "owner")]
 
 
 def test_an_ended_session_may_nothing(accounts, ada, project):
