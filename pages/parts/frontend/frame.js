@@ -1,6 +1,8 @@
 // What the frame around every page does in the browser: one step back is one page, a server that is gone is named,
-// and lines about jobs that wrap stand at the left.
-const LINES = '[class*="st-key-running_"] button { justify-content: flex-start; text-align: left; }';
+// lines about jobs that wrap stand at the left, and what is chosen can be read on dark pages too.
+const LINES = '[class*="st-key-running_"] button { justify-content: flex-start; text-align: left; }'
+  + 'button[data-variant="segmented_control"]:is([aria-checked="true"], [aria-pressed="true"], [data-selected])'
+  + " { &, & * { color: light-dark(#0f766e, #5eead4) !important; } }";
 const GONE = "The app cannot be reached: it was stopped, or the network between here and it is down. "
   + "What was saved is safe, and labels that were not sent yet wait in this browser. "
   + "Start the app again; this page then goes on by itself.";
