@@ -116,6 +116,7 @@ def head(project: Project, store: LabelStore, annotator: str, standing: LabelPro
             required=True,
             key="label_view",
             label_visibility="collapsed",
+            wrap=True,
         )
         queue = choose_queue(store, standing) if view == "deck" and standing.per_class else "drawn"
         with st.popover(literal(annotator, 24), icon=":material/person:", help="Who is labeling"):

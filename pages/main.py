@@ -34,7 +34,7 @@ def opened() -> tuple[Project | None, list[steps.Standing], str]:
     """The open project and where it stands at each step; one that is damaged is closed, and the reason told."""
     try:
         project = projects.current()
-        return project, steps.standing(project) if project else [], ""
+        return project, projects.standing(project) if project else [], ""
     except SemiPruneError as error:
         reason = str(error)
     except Exception as error:  # noqa: BLE001 - logged and told; Projects must stay within reach

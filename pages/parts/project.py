@@ -12,7 +12,7 @@ from semiprune_core.project.pool import Pool
 from semiprune_core.project.pool_view import PoolSummary, pool_summary
 from semiprune_core.project.workspace import Project, Workspace
 
-KEY = "project"
+KEY, STANDING = "project", "standing"
 
 
 def workspace() -> Workspace:
@@ -37,6 +37,19 @@ def choose(name: str | None) -> None:
         st.query_params[KEY] = name
 
 
+def standing(project: Project) -> list[steps.Standing]:
+    """Where a project stands, for the frame around a page; the page itself finds it below without asking again."""
+    places = steps.standing(project)
+    st.session_state[STANDING] = (project.folder, places)
+    return places
+
+
+def _standing_now(project: Project) -> list[steps.Standing]:
+    """What the frame has found out in this very run, once."""
+    folder, places = st.session_state.pop(STANDING, (None, []))
+    return places if folder == project.folder else steps.standing(project)
+
+
 def require(step_key: str) -> Project:
     """The current project, if this step can be done; otherwise the page says what is missing, links there and stops."""
     project = current()
@@ -45,7 +58,7 @@ def require(step_key: str) -> Project:
         st.info("No project is open. Open one, or try the demo.", icon=":material/folder_open:")
         st.page_link("home.py", label="Go to Projects", icon=":material/arrow_forward:")
         st.stop()
-    place = next(place for place in steps.standing(project) if place.step.key == step_key)
+    place = next(place for place in _standing_now(project) if place.step.key == step_key)
     if place.missing is not None:
         st.header(place.step.title)
         st.write(place.step.purpose)

@@ -61,11 +61,10 @@ def draw(project: Project, everything: Pool, items: Items) -> None:
         near_duplicates(project, run, everything, items)
     else:
         oddity(project, run, everything, items, kind)
-    if run.has_features:
-        return
-    st.caption("Without features: near-duplicates are found by fingerprints alone, off-topic images not at all.")
+    if not run.has_features:
+        st.caption("Without features: near-duplicates are found by fingerprints alone, off-topic images not at all.")
     if sees_more_again(project, run):
-        start(project, "Scan again, with features", primary=False)
+        start(project, "Scan again", primary=False)
 
 
 def start(project: Project, words: str, *, primary: bool) -> None:
@@ -82,7 +81,8 @@ def groups_at(folder: Path, everything: Pool, threshold: float) -> Groups:
 
 def chosen_kind(run: ScanRun, everything: Pool) -> str:
     """Near-duplicates or a kind of odd image, each with its count."""
-    counts = {NEAR: groups_at(run.artifact.folder, everything, THRESHOLD).n_spare}
+    threshold = float(st.session_state.get("scan_threshold", THRESHOLD))
+    counts = {NEAR: groups_at(run.artifact.folder, everything, threshold).n_spare}
     counts |= {kind: len(positions) for kind, positions in run.odd().items()}
     titles = {NEAR: "Near-duplicates", **{kind: oddity.title for kind, oddity in ODDITIES.items()}}
     return str(

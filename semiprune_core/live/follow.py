@@ -94,12 +94,12 @@ def _without_features(project: Project) -> dict[str, Any]:
         if status.total:
             line = f"Computing features: {status.done:,} of {status.total:,} images. Accuracy appears here after that."
         return {"state": "features", "line": line, "behind": True}
-    reason = "not all images have features"
+    reason = "not all images have them"
     if not features_are_on(project):
-        reason = "features are off"
+        reason = "they are switched off here"
     elif status is not None and status.state != jobs.DONE:
-        reason = "computing the features was not finished"
-    return {"state": "off", "line": f"No accuracy is shown while you label: {reason}. {advice}", "behind": False}
+        reason = "computing them was not finished"
+    return {"state": "off", "line": f"The accuracy of your labels needs features: {reason}. {advice}", "behind": False}
 
 
 def report_now(project: Project, store: LabelStore) -> dict[str, Any]:

@@ -5,7 +5,7 @@ brightness   what 95 of 100 pixels do not exceed, 0 to 1: low is dark
 contrast     the range of brightness that 99 of 100 pixels lie in, 0 to 1: low is blank
 shape        how often the sides' ratio is that of the pool's middle image, or the other way round: high is odd
 scale        the same of the number of pixels
-nearness     mean cosine with the images that are most alike by features: low is off-topic
+nearness     mean cosine with the tenth of a sample that is most alike by features: low is off-topic
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiprune_core.importing import images
-from semiprune_core.learning.frozen.duplicates import DIRECTIONS, SAMPLE, centred_rows
-from semiprune_core.learning.frozen.neighbours import nearest
-from semiprune_core.learning.frozen.prepare import main_axes
+from semiprune_core.learning.frozen.duplicates import SAMPLE
+from semiprune_core.learning.frozen.neighbours import unit_rows
 from semiprune_core.progress import Progress, Stopped
 from semiprune_core.project.pool import Pool
 from semiprune_core.records import BoolArray, FloatArray
 
 EDGES, SHADE, RANGE = 99.5, 95, (0.5, 99.5)
 """Percentiles of the steepness, of the brightness of dark images, and of its range."""
-NEIGHBOURS = 5
-FAR = 4.0
-"""Off-topic from so many robust deviations below the pool's middle on."""
+ALIKE = 0.1
+"""The share of the sample that an image is compared with: fewer, and a handful of strays are near each other."""
+FAR = 3.25
+"""Off-topic from so many robust deviations below the pool's middle on; docs/pool.md says how it was found."""
+BLOCK = 1024
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def measure(pool: Pool, progress: Progress | None = None) -> dict[str, FloatArra
     looks = np.empty((len(pool), 3), np.float32)
     for position in range(len(pool)):
         if progress is not None and position % 200 == 0:
-            _go_on(progress, position, len(pool))
+            _go_on(progress, position, len(pool), "thumbnails")
         looks[position] = look_at(np.asarray(images.decode(pool.thumb(position), name="thumbnail").image.convert("L")))
     width = pool.column("width").to_numpy().astype(np.float64)
     height = pool.column("height").to_numpy().astype(np.float64)
@@ -108,17 +109,29 @@ def _times_the_usual(values: np.ndarray) -> FloatArray:
 
 
 def nearness(features: np.ndarray, progress: Progress | None = None) -> FloatArray:
-    """(N,) mean cosine of ``features`` (N, D) with the nearest ones, in the pool's main directions.
+    """(N,) mean cosine of ``features`` (N, D) with those most like it among a sample, evenly spread over the pool.
 
-    What lies outside of those directions lowers it: an image of another kind is far from all.
+    They are not centred: what all images of the pool have in common is what an image of another kind lacks. An image
+    without features, a row of zeros, is not judged: 1.
     """
-    rows = centred_rows(features)
-    main = main_axes(rows[:: max(1, len(rows) // SAMPLE)], DIRECTIONS)
-    _, cosines = nearest(rows if main is None else rows @ main, NEIGHBOURS, progress=progress)
-    return cosines.mean(1) if cosines.shape[1] else np.ones(len(rows), np.float32)
+    rows = unit_rows(features)
+    has_any = rows.any(axis=1)
+    sample = np.flatnonzero(has_any)
+    sample = sample[:: max(1, len(sample) // SAMPLE)]
+    n_alike = max(0, min(max(1, round(ALIKE * len(sample))), len(sample) - 1))
+    found = np.ones(len(rows), np.float32)
+    for start in range(0, len(rows) if n_alike else 0, BLOCK):
+        if progress is not None:
+            _go_on(progress, start, len(rows), "off-topic")
+        cosines = rows[start : start + BLOCK] @ rows[sample].T
+        own = np.searchsorted(sample, np.arange(start, start + len(cosines)))
+        is_own = sample[np.minimum(own, len(sample) - 1)] == np.arange(start, start + len(cosines))
+        cosines[is_own, own[is_own]] = -1  # nobody is near by being itself
+        found[start : start + BLOCK] = np.partition(cosines, -n_alike, axis=1)[:, -n_alike:].mean(1)
+    return np.where(has_any, found, np.float32(1))
 
 
-def _go_on(progress: Progress, done: int, total: int) -> None:
-    progress.report(done, total, unit="images", stage="thumbnails")
+def _go_on(progress: Progress, done: int, total: int, stage: str) -> None:
+    progress.report(done, total, unit="images", stage=stage)
     if progress.should_stop():
         raise Stopped

@@ -26,7 +26,7 @@ from semiprune_core.results.features import FILES, FeatureRun, latest_features
 from semiprune_core.scan import near, oddities
 
 KIND = "scan"
-RULE = 1
+RULE = 2
 """Of how images are looked at; another one is another scan."""
 PAIRS = ("left", "right", "likeness")
 
@@ -120,8 +120,9 @@ def needed_scan(project: Project) -> ScanRun:
 
 
 def sees_more_again(project: Project, run: ScanRun) -> bool:
-    """Whether another scan would find more than ``run``, as features came after it."""
-    return not run.has_features and _features(project) is not None
+    """Whether another scan would find more than ``run``: features came after it, or images are looked at anew now."""
+    is_older = run.artifact.settings != {"rule": RULE}
+    return is_older or (not run.has_features and _features(project) is not None)
 
 
 def groups_of_pool(pool: Pool, run: ScanRun) -> IntArray:

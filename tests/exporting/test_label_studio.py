@@ -8,12 +8,14 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote
 
+import pandas as pd
 import pytest
 
 from semiprune_core.errors import InvalidSettingError
 from semiprune_core.exporting import ExportOptions, export_coreset
 from semiprune_core.labeling import Event, open_store
 from semiprune_core.labeling.agreement import agreement
+from semiprune_core.labeling.exchange.csv_files import csv_columns, is_label_studio
 from semiprune_core.labeling.import_labels import import_csv, import_label_studio
 from semiprune_core.project.workspace import Workspace
 from tests.exporting.conftest import add_scores, imported, select_in
@@ -117,6 +119,13 @@ def test_a_correction_of_a_label_that_changed_meanwhile_is_listed(sent, store):
     assert import_csv(labels, pool, text.encode(), annotator="ann", replace=True).n_saved == 1
     result = take_in(labels, pool, data, "CSV")
     assert [problem.code for problem in result.problems] == ["ALREADY_LABELED"] and result.n_saved == 0
+
+
+def test_a_csv_of_label_studio_is_known_without_its_annotation_ids():
+    table = pd.read_csv(WRITTEN / "answers.csv", dtype=str, keep_default_na=False)
+    less = table.drop(columns=["annotation_id", "annotators", "answers", "id"]).to_csv(index=False).encode()
+    assert is_label_studio(csv_columns(less))
+    assert not is_label_studio(("path", "choice")) and not is_label_studio((*table.columns, "label"))
 
 
 def test_copies_of_a_labeled_picture_come_back_as_they_went_out(tmp_path):

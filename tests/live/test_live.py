@@ -133,9 +133,9 @@ def test_labels_of_one_group_of_near_duplicates_measure_nothing(project):
 
 def test_without_features_it_says_why(workspace, tmp_path, monkeypatch):
     project = small_project(workspace, tmp_path, title="Plain")
-    assert "features are off. To compute them, run: semiprune embed plain" in standing(project)["line"]
+    assert "they are switched off here. To compute them, run: semiprune embed plain" in standing(project)["line"]
     monkeypatch.setenv("SEMIPRUNE_FEATURES", "on")
-    assert "not all images have features" in standing(project)["line"]
+    assert "not all images have them" in standing(project)["line"]
 
 
 def test_the_process_that_follows_comes_back_after_a_kill(project, monkeypatch):

@@ -49,6 +49,13 @@ def test_a_page_opens_for_a_project_with_images(page, class_folder, import_into)
     assert not app.exception
 
 
+def test_where_a_project_stands_is_asked_once_for_a_page(class_folder, import_into, monkeypatch):
+    app, asked, standing = opened("pool", import_into(SourceSpec("folder", str(class_folder)))[0]), [], steps.standing
+    monkeypatch.setattr(steps, "standing", lambda project: asked.append(project.name) or standing(project))
+    app.run()
+    assert not app.exception and len(asked) == 1
+
+
 def test_every_page_leads_to_the_next_one_or_says_what_it_waits_for(class_folder, import_into):
     app = opened("pool", import_into(SourceSpec("folder", str(class_folder)))[0])
     assert app.button(key="next_page").label == "Next: Label"

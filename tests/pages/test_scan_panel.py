@@ -83,6 +83,7 @@ def test_the_threshold_decides_what_counts_as_alike(project):
         n_groups = len(np.unique(run.groups(everything, threshold)))
         captions.append(f"one of each would leave out {len(everything) - n_groups:,}")
         assert captions[-1] in said(app)
+        assert f"Near-duplicates {len(everything) - n_groups:,}" in found(app)[0]
     assert captions[0] != captions[1]
 
 

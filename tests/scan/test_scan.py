@@ -12,7 +12,19 @@ from semiprune_core.importing import ImportSettings, import_source
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.progress import Collected, Stopped
 from semiprune_core.project.pool import PoolSettings
-from semiprune_core.scan import ODDITIES, found_csv, grouped, groups_csv, groups_of_pool, latest_scan, needed_scan, scan
+from semiprune_core.scan import (
+    ODDITIES,
+    found_csv,
+    grouped,
+    groups_csv,
+    groups_of_pool,
+    latest_scan,
+    needed_scan,
+    scan,
+    sees_more_again,
+)
+from semiprune_core.scan import run as run_module
+from semiprune_core.scan.oddities import far_limit, nearness
 from tests.features.conftest import pieces
 from tests.support.features import add_features
 
@@ -93,13 +105,31 @@ def test_odd_images_are_named_and_stay(project):
 def test_an_image_far_from_all_others_is_off_topic(project):
     n = len(project.pool())
     rng = np.random.default_rng(0)
-    features = rng.normal(size=(n, 3)) @ rng.normal(size=(3, 40)) + 0.05 * rng.normal(size=(n, 40))
+    features = 1 + 0.3 * rng.normal(size=(n, 40))
     features[7] = 5 * rng.normal(size=40)
     add_features(project, features)
     run = scan(project, Collected())
     assert run.has_features
     (far,) = run.odd()["off_topic"].tolist()
     assert project.everything().rows[far] == project.pool().rows[7]
+
+
+def test_a_handful_of_strays_is_off_topic_though_they_are_alike():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(300, 40)) + 3
+    features[100:108] += 8 * np.where(np.arange(40) % 2, 1, -1)
+    near = nearness(features)
+    found = set(np.flatnonzero(near < far_limit(near)).tolist())
+    assert set(range(100, 108)) <= found and len(found) <= 10
+    assert nearness(features[:1]).tolist() == [1] and len(nearness(features[:2])) == 2
+
+
+def test_an_older_scan_can_be_made_anew(project, monkeypatch):
+    monkeypatch.setattr(run_module, "RULE", 1)
+    older = scan(project, Collected())
+    assert not sees_more_again(project, older)
+    monkeypatch.undo()
+    assert sees_more_again(project, older) and not sees_more_again(project, scan(project, Collected()))
 
 
 def test_the_same_images_are_scanned_once(project):

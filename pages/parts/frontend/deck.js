@@ -338,6 +338,7 @@ class Deck extends LabelingElement {
     }
     const complete = this.progress?.complete && !this.changed;
     const left = this.progress?.left && !this.changed;
+    this.find(".live").classList.toggle("over", Boolean(complete)); // nobody labels: no advice on what would help
     if (complete) this.word("The subset is complete.");
     else this.word(...this.whereTheRestIs(left ? "Other annotators have the remaining images." : "No more images for you."));
   }

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from semiprune_core.checks import check_choice
 from semiprune_core.errors import InvalidDataError
-from semiprune_core.labeling.exchange.label_studio import CSV_COLUMNS, read_csv_items
+from semiprune_core.labeling.exchange.label_studio import CHOICE, CSV_MARKS, read_csv_items
 from semiprune_core.labeling.exchange.rows import Problems, Row, decode_text
 from semiprune_core.paths import shown
 
@@ -36,7 +36,8 @@ def csv_columns(data: bytes) -> tuple[str, ...]:
 
 def is_label_studio(names: Sequence[str]) -> bool:
     """Whether a CSV with these columns was written by Label Studio, whose columns are known."""
-    return {name.lower() for name in names} >= CSV_COLUMNS
+    lower = {name.lower() for name in names}
+    return CHOICE in lower and "label" not in lower and len(lower & CSV_MARKS) > 1
 
 
 def guess_columns(names: Sequence[str]) -> dict[str, str]:

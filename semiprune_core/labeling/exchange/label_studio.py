@@ -27,8 +27,8 @@ from semiprune_core.labeling.exchange.rows import Problems, Row, RowProblem, dec
 from semiprune_core.paths import shown
 
 LOCAL_FILES = "/data/local-files/?d="
-CSV_COLUMNS = {"choice", "annotation_id"}
-"""By these a CSV of Label Studio's is known."""
+CHOICE, CSV_MARKS = "choice", {"annotation_id", "annotator", "created_at", "updated_at", "lead_time"}
+"""A CSV of Label Studio's is known by its answers and two of the columns that it writes beside them."""
 
 
 @dataclass(frozen=True, slots=True)
