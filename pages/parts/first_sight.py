@@ -58,7 +58,7 @@ def _numbers(measured: Figures) -> None:
         st.markdown(f"**Measured on the demo**, {count(measured.n_pool, 'picture')} of clothes:")
         with st.grid(3, min_column_width=165):
             _metric("Labels to choose it", f"{measured.n_labeled:,}", f"of {measured.n_pool:,} images")
-            _metric("Labels not needed", f"{measured.n_pool - measured.n_kept:,}", "half of the pool")
+            _metric("Labels not needed", f"{measured.labels_saved:,}", f"{measured.n_kept:,} images kept")
             _metric("Accuracy, coreset", f"{coreset.mean:.1%}", f"± {100 * (coreset.half or 0):.1f}, {coreset.n} seeds")
             _metric("Accuracy, all images", f"{full.mean:.1%}", f"± {100 * (full.half or 0):.1f}, {full.n} seeds")
             _metric(

@@ -225,7 +225,7 @@ def test_the_empty_home_says_what_the_demo_measured(workspace):
     measured = figures()
     assert shown["Accuracy, coreset"] == f"{measured.coreset.mean:.1%}"
     assert shown["Accuracy, all images"] == f"{measured.full.mean:.1%}"
-    assert shown["Labels not needed"] == f"{measured.n_pool - measured.n_kept:,}"
+    assert shown["Labels not needed"] == f"{measured.labels_saved:,}"
     assert measured.coreset.n > 1 and measured.coreset.mean > measured.random.mean
 
 
