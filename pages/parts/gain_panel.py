@@ -16,6 +16,10 @@ def draw(project: Project, gain: Gain, *, key: str) -> None:
         st.markdown("**Cost and gain**", width="content")
         with st.popover("Rates", icon=":material/payments:"):
             _rates(project, key)
+    bars(gain)
+
+
+def bars(gain: Gain) -> None:
     st.html(gain_html(gain))
 
 

@@ -16,7 +16,7 @@ from semiprune_core.labeling.store import store_file
 from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
-PAGES = ["home", "new", *steps.BY_KEY]
+PAGES = ["home", "new", "present", *steps.BY_KEY]
 
 
 def opened(page, project=None):
