@@ -1,7 +1,7 @@
-"""Rewrite the results in README.md from ``benchmarks/results/``.
+"""Rewrite the tables of docs/measured.md and the figures of README.md from ``benchmarks/results/`` and the demo.
 
-    .venv/bin/python benchmarks/readme_table.py            writes between the two marks
-    .venv/bin/python benchmarks/readme_table.py --check    says whether README.md is up to date, and changes nothing
+    .venv/bin/python benchmarks/readme_table.py            writes between the marks
+    .venv/bin/python benchmarks/readme_table.py --check    says whether both are up to date, and changes nothing
 
 A result that is not there has no row. Nothing is measured here.
 """
@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,9 +21,14 @@ import pandas as pd
 from comparisons import Comparison, comparisons
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from semiprune_core.demo.figures import figures  # noqa: E402
+
 RESULTS = Path(__file__).with_name("results")
-README = ROOT / "README.md"
+README, MEASURED = ROOT / "README.md", ROOT / "docs" / "measured.md"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+STORY, STORY_END = "<!-- story:begin -->", "<!-- story:end -->"
 ALGORITHMS = {
     "supervised": "Supervised only",
     "pseudo_label": "Pseudo-label",
@@ -43,7 +50,7 @@ class Row(NamedTuple):
 
 
 MAIN = {"random": "Random", "semi_aum_cutoff": "Semi-AUM+Cutoff", "semi_dual_beta": "Semi-DUAL+Beta"}
-"""The methods of a comparison that the README shows; the others are in docs/results.md."""
+"""The methods of a comparison that the page shows; the others are in docs/results.md."""
 
 
 def ends(values: Result, unit: str = "") -> str:
@@ -187,7 +194,7 @@ def coresets(found: Iterable[Comparison]) -> Iterator[str]:
     yield (
         "Test accuracy (%) after learning from coresets with true labels, on images that nothing was tuned on, mean ± "
         f"standard deviation over {' to '.join(map(str, dict.fromkeys((n_seeds[0], n_seeds[-1]))))} seeds. [All "
-        "methods, points above Random with intervals, and the settings](docs/results.md)."
+        "methods, points above Random with intervals, and the settings](results.md)."
     )
     yield ""
     yield f"| pool | method | {' | '.join(f'{ratio:.0%} removed' for ratio in ratios)} |"
@@ -241,24 +248,90 @@ def render(folder: Path = RESULTS) -> str:
 
 
 def rewritten(text: str, folder: Path = RESULTS) -> str:
-    """``text`` with the part between the marks made anew."""
-    before, mark, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not mark or not end:
-        raise SystemExit(f"README.md has lost its marks {BEGIN} and {END}.")
-    return f"{before}{BEGIN}\n{render(folder)}{END}{after}"
+    """The page of measurements with the part between its marks made anew."""
+    return _between(text, BEGIN, END, render(folder))
+
+
+def retold(text: str, folder: Path = RESULTS) -> str:
+    """The README with its story told by the present figures."""
+    return _between(text, STORY, STORY_END, story(folder))
+
+
+def _between(text: str, begin: str, end: str, content: str) -> str:
+    before, mark, rest = text.partition(begin)
+    _, closing, after = rest.partition(end)
+    if not mark or not closing:
+        raise SystemExit(f"The page has lost its marks {begin} and {end}.")
+    return f"{before}{begin}\n{content}{end}{after}"
+
+
+def story(folder: Path = RESULTS) -> str:
+    """What it brings and what decides, in the figures that were measured."""
+    parts = [
+        "**Photographs, signs, and what decides.** " + " ".join(_decided(folder)),
+        "**What it costs and brings.** " + _brought(),
+    ]
+    return "\n".join(f"{textwrap.fill(part, 118, break_on_hyphens=False)}\n" for part in parts) + "\n"
+
+
+def _decided(folder: Path) -> Iterator[str]:
+    photos, signs = (
+        json.loads((folder / f"auto_{name}.json").read_text(encoding="utf-8")) for name in ("photos", "signs")
+    )
+    first, draws = signs["details"]["signs"][0], signs["details"]["signs"]
+    frozen, scratch = (statistics.mean(_candidate(draw, start) for draw in draws) for start in ("frozen", "scratch"))
+    compared = first["comparison"]
+    low, high = sorted((-100 * compared["low"], -100 * compared["high"]))
+    taken = sum(draw["start"] == "scratch" for draw in draws)
+    yield (
+        f"On 1,500 photographs of clothes with {photos['details']['photos'][0]['n_labels']} labels, a head on "
+        f"pretrained features gets {photos['photos']['accuracy']:.0%} of the other images right "
+        f"({_draws(photos['details']['photos'])}), a minute after the features are there."
+    )
+    yield (
+        f"On 6,000 traffic signs with {first['n_labels']} labels the same kind of head gets {frozen:.0%} of held-out "
+        f"labels right and a network trained from scratch {scratch:.0%}: what an encoder saw on the web tells it "
+        "little about signs. The app tries both, compares them on labels that neither had seen, keeps the better one "
+        f"(the network in {taken} of {len(draws)} draws), and says how sure that is (the first draw: by "
+        f"{-100 * compared['difference']:.0f} points, 95% interval {low:.0f} to {high:.0f}). "
+        f"It then gets {signs['signs']['accuracy']:.0%} of all other signs right ({_draws(draws)})."
+    )
+
+
+def _draws(draws: list[Result]) -> str:
+    *most, last = sorted(f"{100 * draw['accuracy']:.0f}" for draw in draws)
+    return f"{len(draws)} draws of the labels: {', '.join(most)} and {last}%"
+
+
+def _candidate(draw: Result, start: str) -> float:
+    return next(float(one["accuracy"]["value"]) for one in draw["candidates"] if one["start"] == start)
+
+
+def _brought() -> str:
+    demo = figures()
+    if demo is None:
+        raise SystemExit("The finished demo is not bundled here; the README tells its figures.")
+    cells = (demo.coreset, demo.full, demo.random)
+    coreset, full, random = (f"{100 * cell.mean:.1f} ± {100 * (cell.half or 0):.1f}%" for cell in cells)
+    return (
+        f"The bundled demo has {demo.n_pool:,} pictures. {demo.n_labeled:,} labels were enough to choose half of "
+        f"them, and {demo.labels_saved:,} images nobody has to label at all. Trained on that half, with its labels, a "
+        f"network gets {coreset} right on {demo.coreset.n_test:,} other images; on all pictures {full}, on a random "
+        f"half {random} ({demo.coreset.n} seeds, ± is half the 95% interval)."
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Rewrite the results in README.md.")
-    parser.add_argument("--check", action="store_true", help="change nothing; fail where it is out of date")
+    parser = argparse.ArgumentParser(description="Rewrite the measured figures of README.md and docs/measured.md.")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail where one is out of date")
     args = parser.parse_args()
-    text = README.read_text(encoding="utf-8")
-    new = rewritten(text)
-    if args.check and new != text:
-        raise SystemExit("The results in README.md are out of date. Run: .venv/bin/python benchmarks/readme_table.py")
-    if not args.check:
-        README.write_text(new, encoding="utf-8")
+    for path, again in ((MEASURED, rewritten), (README, retold)):
+        text = path.read_text(encoding="utf-8")
+        new = again(text)
+        if args.check and new != text:
+            raise SystemExit(f"{path.name} is out of date. Run: .venv/bin/python benchmarks/readme_table.py")
+        if not args.check:
+            path.write_text(new, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -62,26 +62,28 @@ def finished_project(home: Path) -> str:
 
 
 def build_project(home: Path) -> str:
-    """A project on the bundled pool with every step done, by the command line; returns its name."""
+    """A project on the bundled clip art with every step done, by the command line; returns its name."""
     from semiprune_core.cli import main as semiprune
 
     for line in (
-        "new Clothes --from demo",
-        "sample clothes --fraction 0.1",
-        "labels reference clothes",
-        "train clothes --set epochs=10",
-        "map clothes",
-        "dynamics clothes --epochs 15",
-        "select clothes --method semi_aum_cutoff --ratio 0.7",
-        "select clothes --method semi_dual_beta --ratios 0.3,0.5,0.7,0.8,0.9",
-        "select clothes --method random --ratio 0.9",
-        "export clothes --format csv,imagefolder",
-        "report clothes",
+        "new Clipart --from clipart",
+        "embed clipart",
+        "sample clipart --fraction 0.1",
+        "labels reference clipart",
+        "train clipart --start frozen",
+        "map clipart",
+        "dynamics clipart --start frozen",
+        "select clipart --method semi_aum_cutoff --ratios 0.3,0.5,0.7",
+        "select clipart --method semi_dual_beta --ratios 0.5,0.7",
+        "evaluate clipart --test probe",
+        "evaluate clipart --test probe --truth pseudo",
+        "export clipart --format csv,imagefolder",
+        "report clipart",
     ):
         say(f"semiprune {line}")
         if semiprune([*line.split(), "--home", str(home), "--quiet"]):
             raise SystemExit(f"semiprune {line} did not end well.")
-    return "clothes"
+    return "clipart"
 
 
 @dataclass
@@ -178,7 +180,23 @@ def choose(page: Page, words: str) -> None:
 
 @SHOTS.take("home")
 def home(studio: Studio) -> bytes:
-    return look(studio, "", height=560)
+    """Of a workspace without projects, put aside for the moment."""
+    folder = studio.project.folder
+    aside = folder.rename(folder.with_name(f".{folder.name}"))
+    try:
+        return look(studio, "", height=760)
+    finally:
+        aside.rename(folder)
+
+
+@SHOTS.take("present", "evaluation")
+def present(studio: Studio) -> bytes:
+    with studio.page("present", height=760) as page:
+        for _ in range(8):
+            page.get_by_role("button", name="Next").click()
+            settled(page)
+        page.wait_for_selector(".js-plotly-plot:visible")
+        return picture(page)
 
 
 @SHOTS.take("pool", "pool")

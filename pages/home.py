@@ -54,14 +54,15 @@ def open_bundled(source: str, title: str) -> None:
     st.switch_page("pool.py")
 
 
-def open_finished() -> None:
+def open_finished(goal: str = "pool.py") -> None:
     """Go to the finished demo; the first time it is put into the workspace, which takes some seconds."""
     job = finished_demo.open_finished_demo(projects.workspace())
     projects.choose(finished_demo.NAME)
-    st.session_state.setdefault(tour.KEY, True)  # unless it was left before
+    if goal == "pool.py":
+        st.session_state.setdefault(tour.KEY, True)  # unless it was left before
     if job is None:
-        st.switch_page("pool.py")
-    st.session_state[OPENING] = True
+        st.switch_page(goal)
+    st.session_state[OPENING] = goal
     st.rerun()
 
 
@@ -71,8 +72,7 @@ def watch_opening() -> None:
         return
     space = projects.workspace()
     if finished_demo.is_open(space):
-        del st.session_state[OPENING]
-        st.switch_page("pool.py")
+        st.switch_page(st.session_state.pop(OPENING))
     opening_jobs = (
         jobs.list_jobs(space.project(finished_demo.NAME), finished_demo.KIND) if finished_demo.NAME in space else []
     )
@@ -97,6 +97,12 @@ def demos(*, first: bool) -> None:
                 help="The results of a real run, as your own project. Look at every page and change what you like.",
             ):
                 open_finished()
+            if finished_demo.is_bundled() and st.button(
+                "Present",
+                icon=":material/co_present:",
+                help="The finished demo as a story of ten minutes, for a room full of people.",
+            ):
+                open_finished("present.py")
             if st.button(
                 "Open the demo",
                 icon=":material/play_arrow:",

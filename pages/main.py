@@ -6,6 +6,8 @@ import ast
 import logging
 import sys
 from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
 
 import streamlit as st
 
@@ -23,10 +25,17 @@ from semiprune_core.registry import broken  # noqa: E402
 
 log = logging.getLogger("semiprune")
 
-FRAME = ("__init__", "main", "home", "new")
+FRAME = ("__init__", "main", "home", "new", "present")
 OTHER_ICON = "article"
 
-st.set_page_config(page_title="SemiPrune Studio", page_icon=str(ROOT / "assets" / "icon.png"), layout="wide")
+IS_PRESENTED = urlsplit(st.context.url or "").path.endswith("/present")
+"""The slides have the window for themselves."""
+st.set_page_config(
+    page_title="SemiPrune Studio",
+    page_icon=str(ROOT / "assets" / "icon.png"),
+    layout="wide",
+    initial_sidebar_state="collapsed" if IS_PRESENTED else "auto",
+)
 st.logo(str(ROOT / "assets" / "logo.png"), size="large", icon_image=str(ROOT / "assets" / "icon.png"))
 
 
@@ -98,12 +107,16 @@ def main() -> None:
     open_project, places, damage = opened()
     home = st.Page("home.py", title="Projects", icon=":material/home:", default=True)
     new = st.Page("new.py", title="New project", icon=":material/add:", url_path="new", visibility="hidden")
+    present = st.Page("present.py", title="Present", url_path="present", visibility="hidden")
     section = literal(open_project.title, 40) if open_project else "Steps"
     others = [
         st.Page(f"{name}.py", title=title, icon=f":material/{icon}:", url_path=name)
         for name, (title, icon) in other_pages().items()
     ]
-    page = st.navigation({"": [home, new], section: [*step_pages(places), *others]}, expanded=True)
+    position: Literal["hidden", "sidebar"] = "hidden" if IS_PRESENTED else "sidebar"
+    page = st.navigation(
+        {"": [home, new, present], section: [*step_pages(places), *others]}, position=position, expanded=True
+    )
     warnings = st.container()
     if damage:
         warnings.error(literal(damage, errors.LIMIT), icon=":material/error:")

@@ -11,6 +11,7 @@ import streamlit as st
 from pages.parts import (
     charts,
     errors,
+    gain_panel,
     knobs,
     out_of_date,
     saved_coresets,
@@ -34,6 +35,7 @@ from semiprune_core.coresets.score_view import ScoreView
 from semiprune_core.coresets.select_view import Preview
 from semiprune_core.coresets.starting_values import knobs_at, searched, starting_knobs
 from semiprune_core.errors import SemiPruneError
+from semiprune_core.evaluation.gain import gain_of
 from semiprune_core.exporting import export_csv
 from semiprune_core.methods import METHODS, needs_of, open_knobs, score_title
 from semiprune_core.project.workspace import Project
@@ -223,13 +225,27 @@ def _estimate(error: ErrorEstimate) -> None:
     )
 
 
-def picture(project: Project, seen: ScoreView, found: Preview) -> None:
+def gain_here(project: Project, request: CoresetRequest, found: Preview) -> None:
+    """What the coreset of the slider saves, against labeling and training on everything."""
+    gain = gain_of(
+        project,
+        method="" if request.given else request.method,  # custom values were evaluated nowhere
+        pruning_ratio=request.pruning_ratio,
+        n_kept=found.budget,
+        n_kept_labeled=found.n_human,
+        n_labeled=found.n_human_before,
+    )
+    gain_panel.draw(project, gain, key="select_gain")
+
+
+def picture(project: Project, seen: ScoreView, found: Preview, request: CoresetRequest) -> None:
     numbers(found)
     st.plotly_chart(
         score_charts.kept_and_dropped(found, title=score_title(found.score)),
         key="select_histogram",
         config=charts.QUIET,
     )
+    gain_here(project, request, found)
     st.markdown("**Class balance**")
     st.plotly_chart(
         score_charts.class_balance(seen.labels.class_names, found.class_before, found.class_after),
@@ -268,7 +284,7 @@ def choose(project: Project, seen: ScoreView) -> None:
         except SemiPruneError as error:
             errors.show(error)
             return
-        picture(project, seen, found)
+        picture(project, seen, found, request)
     with left:
         if st.button("Build coreset", type="primary", icon=":material/done_all:", width="stretch"):
             with errors.shown():

@@ -37,6 +37,7 @@ _uploader = st.components.v2.component(
 _map = st.components.v2.component("studio_map", html=read("map.html"), css=read("map.css"), js=read("dom.js", "map.js"))
 _teller = st.components.v2.component("studio_jobs", html=read("jobs.html"), css=read("jobs.css"), js=read("jobs.js"))
 _frame = st.components.v2.component("studio_frame", html="<span></span>", js=read("frame.js"))
+_keys = st.components.v2.component("studio_keys", html="<span></span>", js=read("keys.js"))
 _matrix = st.components.v2.component(
     "studio_matrix",
     html='<div class="scroll"><div class="matrix" role="group" aria-label="Confusion matrix"></div></div>',
@@ -130,6 +131,11 @@ def job_teller(under_way: Sequence[str], ended: Mapping[str, str], *, key: str) 
     """Tell a person who is elsewhere, by the tab's title and the browser, of each ``ended`` job (words by id) once."""
     over = [{"id": job_id, "words": words} for job_id, words in ended.items()]
     _teller(key=key, data={"under_way": list(under_way), "ended": over})
+
+
+def slide_keys(*, arrows: bool) -> int:
+    """1 or -1 when somebody has just pressed a key that turns the slide on or back, else 0."""
+    return int(_keys(key="studio_keys", data={"arrows": arrows}, on_turn_change=ignore).turn or 0)
 
 
 def frame() -> None:

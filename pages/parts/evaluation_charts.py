@@ -7,7 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from pages.parts.charts import calm, faint, is_dark, literal_label, text_colour
-from semiprune_core.evaluation.plot import PlotStyle, Point, colours_of, shown_first, side_by_side, symbols_of
+from semiprune_core.evaluation.plot import TWIN, PlotStyle, Point, colours_of, shown_first, side_by_side, symbols_of
 from semiprune_core.evaluation.view import RANDOM, Cell, EvaluationView, percent, seeds
 
 FAVOURITES = ("semi_aum_cutoff", "semi_dual_beta")
@@ -125,11 +125,16 @@ def _line(view: EvaluationView, method: str, points: list[Point], colour: str, s
         name=literal_label(view.title(method)),
         legendgroup=method,
         mode="lines+markers",
-        line={"color": colour, "width": 2, "dash": "dash" if method == RANDOM else "solid"},
+        line={"color": colour, "width": 2, "dash": dash_of(method)},
         marker={"size": 8, "symbol": symbol, "color": colour},
         customdata=[_words(cells[point.at]) for point in points],
         hovertemplate="%{fullData.name}: %{customdata}<extra></extra>",
     )
+
+
+def dash_of(method: str) -> str:
+    """Random is dashed, what nobody relabeled dotted."""
+    return "dash" if method == RANDOM else "dot" if method.endswith(TWIN) else "solid"
 
 
 def _words(cell: Cell) -> str:

@@ -7,13 +7,18 @@ import hashlib
 import pandas as pd
 import streamlit as st
 
-from pages.parts import evaluation_charts
+from pages.parts import errors, evaluation_charts, gain_panel
 from pages.parts.text import count, duration, literal
+from semiprune_core import jobs
+from semiprune_core.evaluation import submit_evaluation
 from semiprune_core.evaluation.files import html_table, latex_table, summary_csv, table_caption, trials_csv
+from semiprune_core.evaluation.gain import gain_of
+from semiprune_core.evaluation.not_relabeled import SUFFIX, can_have_twin, twin_of, twin_settings, with_twin
 from semiprune_core.evaluation.paper import PaperNumbers, paper_numbers
 from semiprune_core.evaluation.plot import CROWD, PlotStyle, svg_plot
 from semiprune_core.evaluation.runs import TESTED_ON, TRUTHS, WARNINGS, Evaluation
 from semiprune_core.evaluation.view import RANDOM, EvaluationView, percent
+from semiprune_core.project.artifacts import Artifact
 from semiprune_core.project.workspace import Project
 from semiprune_core.results.search import OVER
 from semiprune_core.trials import FINETUNE, PROBE, SCRATCH
@@ -59,13 +64,68 @@ def show(project: Project, evaluation: Evaluation, *, key: str) -> None:
             epochs=evaluation.epochs,
             same_annotation_budget=evaluation.same_annotation_budget,
         )
+    twin = twin_of(project, evaluation)
+    if twin is not None:
+        view = with_twin(view, twin.view())
     name = file_name(evaluation.id if evaluation.artifact is not None else "evaluation-partial", view)
     look = plot(view, name, key=key)
+    unrelabeled(project, evaluation, twin)
     table(view, paper, key=key)
     for note in view.notes[:5]:
         st.caption(f":material/info: {literal(note, 400)}")
     stands_on(project, evaluation, view)
     downloads(name, view, trials, paper, look=look, key=key)
+    gain(project, view, key=key)
+
+
+def unrelabeled(project: Project, evaluation: Evaluation, twin: Evaluation | None) -> None:
+    """What happens if nobody relabels the coreset: dotted in the plot, or a button that finds it out."""
+    if twin is not None:
+        st.caption(
+            "Dotted: the same coresets with the labels that the model gave them, as if nobody relabeled them "
+            f"({literal(twin.id)})."
+        )
+        return
+    if not can_have_twin(evaluation):
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(
+            "These coresets were learned with true labels. What if nobody relabels them, and the model's labels stay?",
+            width="stretch",
+        )
+        if st.button("Add that curve", key=f"twin_{evaluation.id}", icon=":material/add_chart:"):
+            errors.attempt(lambda: start_twin(project, evaluation))
+
+
+def start_twin(project: Project, evaluation: Evaluation) -> None:
+    submit_evaluation(project, twin_settings(evaluation))
+    jobs.supervise(project.workspace)
+
+
+def gain(project: Project, view: EvaluationView, *, key: str) -> None:
+    """What the coreset that is talked about saves, for the newest one that was built with its method and ratio."""
+    ratio = st.session_state.get(f"{key}_ratio") or view.usual_ratio()
+    method = st.session_state.get(f"{key}_method") or (view.leader(ratio) if ratio is not None else None)
+    built = next((run for run in reversed(project.artifacts("coreset")) if _is_of(run, method, ratio)), None)
+    cell = view.cell(method, ratio) if method is not None and ratio is not None else None
+    pseudo = project.latest("pseudo")
+    if cell is None or method is None or ratio is None or pseudo is None:
+        return
+    n_labeled = int(pseudo.facts["n_human"])
+    n_pool = len(project.pool())
+    measured = gain_of(
+        project,
+        method=method,
+        pruning_ratio=ratio,
+        n_kept=cell.n_train,
+        n_kept_labeled=built.facts["n_human"] if built is not None else round(n_labeled * cell.n_train / n_pool),
+        n_labeled=n_labeled,
+    )
+    gain_panel.draw(project, measured, key=f"{key}_gain")
+
+
+def _is_of(coreset: Artifact, method: str | None, ratio: float | None) -> bool:
+    return (coreset.settings["method"], coreset.settings["pruning_ratio"]) == (method, ratio)
 
 
 def sentence(view: EvaluationView, *, key: str) -> None:
@@ -164,8 +224,9 @@ def table(view: EvaluationView, paper: PaperNumbers | None, *, key: str) -> None
     if content == "accuracy":
         marked = " Best in bold, second underlined." if any(view.marks(ratio) for ratio in view.ratios) else ""
         st.caption(table_caption(view) + marked)
-        if view.unranked & set(view.methods):
-            names = ", ".join(literal(view.title(method)) for method in view.methods if method in view.unranked)
+        full_labels = [m for m in view.methods if m in view.unranked and not m.endswith(SUFFIX)]
+        if full_labels:
+            names = ", ".join(literal(view.title(method)) for method in full_labels)
             st.caption(f"{names}: uses the labels of all images to select, so it is not ranked with the others.")
         if paper is not None and beside:
             full = f" Full data there: {paper.full:.1f}." if paper.full is not None else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import zipfile
 
@@ -58,7 +59,7 @@ def _numbers(measured: Figures) -> None:
         st.markdown(f"**Measured on the demo**, {count(measured.n_pool, 'picture')} of clothes:")
         with st.grid(3, min_column_width=165):
             _metric("Labels to choose it", f"{measured.n_labeled:,}", f"of {measured.n_pool:,} images")
-            _metric("Labels not needed", f"{measured.n_pool - measured.n_kept:,}", "half of the pool")
+            _metric("Labels not needed", f"{measured.labels_saved:,}", f"{measured.n_kept:,} images kept")
             _metric("Accuracy, coreset", f"{coreset.mean:.1%}", f"± {100 * (coreset.half or 0):.1f}, {coreset.n} seeds")
             _metric("Accuracy, all images", f"{full.mean:.1%}", f"± {100 * (full.half or 0):.1f}, {full.n} seeds")
             _metric(
@@ -84,7 +85,7 @@ def station_picture(station: str) -> bytes:
     rng = np.random.default_rng(5)
     labeled = set(rng.choice(COLUMNS * ROWS, COLUMNS * ROWS // 10 + 1, replace=False).tolist())
     kept = labeled | set(rng.choice(COLUMNS * ROWS, COLUMNS * ROWS // 4, replace=False).tolist())
-    for number, tile in enumerate(_tiles()):
+    for number, tile in enumerate(tile.copy() for tile in _tiles()):
         row, column = divmod(number, COLUMNS)
         dim = (station == "label" and number not in labeled) or (station == "keep" and number not in kept)
         if dim:
@@ -93,11 +94,12 @@ def station_picture(station: str) -> bytes:
             _frame(tile, COLOURS[number * 7 % len(COLOURS)], thick=number in labeled or station == "keep")
         sheet.paste(tile, (column * (TILE + GAP), row * (TILE + GAP)))
     out = io.BytesIO()
-    sheet.save(out, "PNG", optimize=True)
+    sheet.save(out, "PNG")
     return out.getvalue()
 
 
-def _tiles() -> list[Image.Image]:
+@functools.lru_cache(maxsize=1)
+def _tiles() -> tuple[Image.Image, ...]:
     """Drawings from all over the bundled pool, on white cards with round corners."""
     tiles = []
     mask = Image.new("L", (TILE, TILE))
@@ -112,7 +114,7 @@ def _tiles() -> list[Image.Image]:
             card.alpha_composite(drawing, ((TILE - drawing.width) // 2, (TILE - drawing.height) // 2))
             card.putalpha(mask)
             tiles.append(card)
-    return tiles
+    return tuple(tiles)
 
 
 def _frame(tile: Image.Image, colour: tuple[int, int, int], *, thick: bool) -> None:

@@ -182,8 +182,9 @@ def html_table(
         value = _spread(view.full) if content == "accuracy" else f"{view.full.minutes:.1f}"
         rest = f'<td colspan="{len(view.ratios) - 1}"></td>' if len(view.ratios) > 1 else ""
         rows.append(f'<tr class="full"><th>Full data</th><td>{value}</td>{rest}</tr>')
+    frame = '<div class="studio-evaluation" role="region" aria-label="Table" tabindex="0">'
     return (
-        f'<div class="studio-evaluation"><table><thead><tr><th>{escape(view.axis)}</th>{head}</tr></thead>'
+        f"{frame}<table><thead><tr><th>{escape(view.axis)}</th>{head}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 

@@ -22,6 +22,8 @@ ON_DARK = ("#4ea8de", "#f28e4b", "#2cc295", "#e39ac4", "#f2c14e", "#a5d8f3", "#d
 """The same order, lighter, for a dark background."""
 GREY, DASH = "#7a8585", "6 4"
 FULL_LOOKS = 'stroke="#1c2526" stroke-width="1.2" stroke-dasharray="2 3"'
+TWIN = "__not_relabeled"
+"""At the end of a method's name: the same coresets with the labels of the model, in the method's colour, dotted."""
 CROWD = 7
 """So many lines can be told apart at a glance; of more, only some are shown at first."""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
@@ -32,8 +34,9 @@ LEFT, RIGHT, TOP, BOTTOM = 58.0, 190.0, 18.0, 48.0
 def colours_of(view: EvaluationView, *, on_dark: bool = False) -> dict[str, str]:
     """A colour for each method, Random grey."""
     colours = ON_DARK if on_dark else COLOURS
-    others = [method for method in view.methods if method != RANDOM]
-    return {RANDOM: GREY, **{method: colours[number % len(colours)] for number, method in enumerate(others)}}
+    others = [method for method in view.methods if method != RANDOM and not method.endswith(TWIN)]
+    own = {RANDOM: GREY, **{method: colours[number % len(colours)] for number, method in enumerate(others)}}
+    return own | {method: own[method.removesuffix(TWIN)] for method in view.methods if method.endswith(TWIN)}
 
 
 def symbols_of(view: EvaluationView) -> dict[str, str]:
@@ -176,7 +179,7 @@ def svg_plot(view: EvaluationView, look: PlotStyle = ACCURACY, *, title: str = "
     for method, row in drawn.items():
         parts += [_area(part, x, y, colours[method]) for part in look.areas(row)]
         parts.append(_bars(look.bars(row), x, y, colours[method]))
-        parts.append(_line(row, x, y, colours[method], symbols[method], dashed=method == RANDOM))
+        parts.append(_line(row, x, y, colours[method], symbols[method], dashed=_is_dashed(method)))
     parts.append(_legend(view, [*([across] if across else []), *rows], colours, symbols))
     name = escape(title or f"{look.axis.removesuffix(' (%)')} by {view.axis.lower()}")
     about = f"<desc>{escape(OVER)}</desc>" if view.has_spread else ""
@@ -186,6 +189,10 @@ def svg_plot(view: EvaluationView, look: PlotStyle = ACCURACY, *, title: str = "
         'font-family="Inter, Helvetica, Arial, sans-serif" font-size="12">'
         f'<title>{name}</title>{about}<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>\n'
     )
+
+
+def _is_dashed(method: str) -> bool:
+    return method == RANDOM or method.endswith(TWIN)
 
 
 def _axis(axis: str, height: str, ticks: Sequence[float], ratios: Sequence[float], x: Scale, y: Scale) -> str:

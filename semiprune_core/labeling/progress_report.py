@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 RECENT = 100
 LONGEST_GAP_S = 60.0
+FEW_TIMED = 10
+"""Fewer timed labels say nothing about a speed."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,31 @@ def labels_per_minute(times_ms: IntArray, *, longest_gap_s: float = LONGEST_GAP_
     if not len(gaps):
         return None
     return 60 * len(gaps) / max(float(gaps.sum()), 1e-3)
+
+
+@dataclass(frozen=True)
+class LabelingTime:
+    """How long people took for ``n`` decisions, in seconds all together, as the browser measured it."""
+
+    n: int
+    seconds: float
+
+    @property
+    def seconds_per_label(self) -> float | None:
+        """None until there are enough to say."""
+        return self.seconds / self.n if self.n >= FEW_TIMED else None
+
+
+def labeling_time(store: LabelStore) -> LabelingTime:
+    """The time of all decisions that were timed; a longer break counts as LONGEST_GAP_S."""
+    lead = schema.events.c.lead_time_ms
+    longest = int(1000 * LONGEST_GAP_S)
+    query = sa.select(sa.func.count(), sa.func.sum(sa.case((lead > longest, longest), else_=lead))).where(
+        schema.events.c.project == store.project, lead > 0
+    )
+    with store.database.read() as connection:
+        n, milliseconds = connection.execute(query).one()
+    return LabelingTime(int(n), float(milliseconds or 0) / 1000)
 
 
 def n_labeled_classes(store: LabelStore) -> int:

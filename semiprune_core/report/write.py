@@ -14,6 +14,8 @@ from semiprune_core.coresets import nesting
 from semiprune_core.coresets.score_view import bin_values
 from semiprune_core.coresets.select_view import saved_error
 from semiprune_core.evaluation import EvaluationRun
+from semiprune_core.evaluation.gain import gain_of
+from semiprune_core.evaluation.gain_bars import gain_html
 from semiprune_core.evaluation.plot import svg_plot
 from semiprune_core.evaluation.runs import TESTED_ON, WARNINGS, Evaluation
 from semiprune_core.evaluation.view import RANKED_BY, Cell, EvaluationView
@@ -21,7 +23,7 @@ from semiprune_core.exporting.content import Content, open_content
 from semiprune_core.labeling import has_store, open_store
 from semiprune_core.labeling.agreement import agreement
 from semiprune_core.labeling.classes import NEUTRAL, PALETTE
-from semiprune_core.labeling.progress_report import LONGEST_GAP_S, progress
+from semiprune_core.labeling.progress_report import labeling_time, progress
 from semiprune_core.maps.embedding_map import maps_of
 from semiprune_core.methods import METHODS
 from semiprune_core.progress import Progress
@@ -194,11 +196,8 @@ def _labeling(project: Project) -> str:
 
 
 def _labeling_seconds(project: Project) -> float:
-    """Time spent labeling, as the browser measured it; a longer break counts as LONGEST_GAP_S."""
-    if not has_store(project):
-        return 0.0
-    leads = [row["lead_time_ms"] for row in open_store(project).events()]
-    return sum(min(lead / 1000, LONGEST_GAP_S) for lead in leads if lead)
+    """Time spent labeling, as the browser measured it."""
+    return labeling_time(open_store(project)).seconds if has_store(project) else 0.0
 
 
 def _quality(pseudo: PseudoRun | None, judged: tuple[Report, Trust] | None) -> str:
@@ -426,7 +425,26 @@ def _cost(project: Project, contents: list[Content]) -> str:
             whole = spent["dynamics"] / len(runs)
             words = f"Training on {content.run.artifact.id} like the measured run, estimated"
             rows.append((words, f"{whole * kept:,.1f} instead of {whole:,.1f} min"))
-    return draw.section("Cost receipt", draw.table(["item", "amount#"], rows))
+    return draw.section("Cost and gain", _gain(project, contents), draw.table(["item", "amount#"], rows))
+
+
+def _gain(project: Project, contents: list[Content]) -> str:
+    """The newest coreset against labeling and training on everything, as a picture."""
+    if not contents:
+        return ""
+    content = contents[-1]
+    settings = content.run.artifact.settings
+    human = content.labels.human_mask
+    gain = gain_of(
+        project,
+        method=settings["method"],
+        pruning_ratio=settings["pruning_ratio"],
+        n_kept=len(content.kept_idx),
+        n_kept_labeled=int(human[content.kept_idx].sum()),
+        n_labeled=int(human.sum()),
+    )
+    words = f"{content.run.artifact.id}, {_method(settings['method'])}, against all {gain.n_pool:,} images."
+    return draw.paragraph(words) + gain_html(gain)
 
 
 def _job_minutes(project: Project, kind: str) -> float:

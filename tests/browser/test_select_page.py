@@ -55,6 +55,21 @@ def test_from_the_slider_to_the_downloaded_csv(page, server, project):
     assert len(everything) == 120 and sum(row["kept"] == "1" for row in everything) == 12
 
 
+def test_keys_turn_the_slides_of_the_story(page, server, project):
+    page.goto(f"{server.url}/present?project={project.name}")
+    expect(page.get_by_role("heading", name="The pool")).to_be_visible()
+    settled(page)
+    page.keyboard.press("PageDown")
+    expect(page.get_by_role("heading", name="The idea")).to_be_visible()
+    settled(page)
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("heading", name="Label a tenth")).to_be_visible()
+    expect(page.locator(".stage[data-image]:not([data-image=''])")).to_be_visible()
+    assert page.url.endswith("slide=3") and not page.get_by_test_id("stSidebarNav").count()
+    page.keyboard.press("PageUp")
+    expect(page.get_by_role("heading", name="The idea")).to_be_visible()
+
+
 def test_a_bar_opens_its_images_and_an_image_its_story(page, server, project):
     page.goto(f"{server.url}/scores?project={project.name}")
     plot = page.locator(".js-plotly-plot").first

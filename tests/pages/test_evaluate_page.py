@@ -11,7 +11,9 @@ from semiprune_core import files, jobs
 from semiprune_core.coresets import CoresetRequest, build_coreset
 from semiprune_core.dynamics.scoring import score_runs
 from semiprune_core.evaluation.data import data_facts, evaluation_data
+from semiprune_core.evaluation.not_relabeled import twin_settings
 from semiprune_core.evaluation.plot import CROWD
+from semiprune_core.evaluation.runs import finished
 from semiprune_core.evaluation.settings import DATA_FACTS, EvaluationSettings
 from semiprune_core.evaluation.studies import BudgetSettings, SizeSettings
 from semiprune_core.evaluation.view import COLUMNS
@@ -162,6 +164,20 @@ def test_several_evaluations_can_be_chosen_and_one_deleted(project):
     assert app.dataframe[-1].value["Evaluation"].tolist() == ["evaluation-0002", "evaluation-0001"]
     app.button(key="evaluate_delete").click().run()
     assert [one.id for one in project.artifacts("evaluation")] == ["evaluation-0001"]
+
+
+def test_what_happens_without_relabeling_can_be_asked_for_and_is_a_curve(project):
+    fake_evaluation(project)
+    app = opened(project)
+    assert app.button(key="twin_evaluation-0001")
+    (first,) = finished(project)
+    settings = twin_settings(first)
+    assert settings.truth == "pseudo" and "full" not in settings.methods and settings.seeds == first.seeds
+    fake_evaluation(project, fake_trials(methods=("random", "semi_aum_cutoff")), truth="pseudo")
+    app = opened(project)
+    app.selectbox(key="evaluate_shown_evaluation-0002").set_value("evaluation-0001").run()
+    assert not app.exception and "evaluation-0002" in words(app)
+    assert "Semi-AUM+Cutoff, not relabeled" in html(app)
 
 
 def unfinished(project, state, trials, **status):

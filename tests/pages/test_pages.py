@@ -16,7 +16,7 @@ from semiprune_core.labeling.store import store_file
 from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
-PAGES = ["home", "new", *steps.BY_KEY]
+PAGES = ["home", "new", "present", *steps.BY_KEY]
 
 
 def opened(page, project=None):
@@ -232,7 +232,7 @@ def test_the_empty_home_says_what_the_demo_measured(workspace):
     measured = figures()
     assert shown["Accuracy, coreset"] == f"{measured.coreset.mean:.1%}"
     assert shown["Accuracy, all images"] == f"{measured.full.mean:.1%}"
-    assert shown["Labels not needed"] == f"{measured.n_pool - measured.n_kept:,}"
+    assert shown["Labels not needed"] == f"{measured.labels_saved:,}"
     assert measured.coreset.n > 1 and measured.coreset.mean > measured.random.mean
 
 

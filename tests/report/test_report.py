@@ -57,7 +57,7 @@ def test_it_asks_for_nothing_from_anywhere(project):
 def test_it_tells_the_whole_story(project):
     seen = Seen(build_report(project))
     headings = [words for words in seen.words if words]
-    for title in ("The pool", "Labeling", "Pseudo-labels", "Scores", "Coresets", "Evaluation", "Cost receipt"):
+    for title in ("The pool", "Labeling", "Pseudo-labels", "Scores", "Coresets", "Evaluation", "Cost and gain"):
         assert title in headings
     assert "Nested: every coreset is part of the next larger one." in seen.text
     assert "coreset-0001: Semi-AUM" in seen.text and "coreset-0002: Semi-AUM" in seen.text
