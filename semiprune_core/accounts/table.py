@@ -54,7 +54,6 @@ PAGES = (
     Line("train", "engineer", ""),
     Line("pseudo", "engineer", ""),
     Line("scores", "engineer", ""),
-    Line("search", "engineer", ""),
     Line("select", "engineer", ""),
     Line("map", "engineer", ""),
     Line("evaluate", "engineer", ""),
