@@ -33,6 +33,7 @@ def test_accounts_begin_with_an_admin(run, workspace):
     assert "everybody needs an account" in run("accounts", "add", "Ada", "--admin", typed=f"{WORDS}\n")
     assert password_is(accounts_of(workspace), "Ada", WORDS)
     assert run("accounts").strip() == "Ada  open  admin"
+    assert accounts_of(workspace).path.stat().st_mode & 0o077 == 0
 
 
 def test_an_invite_is_printed_as_a_link(run, workspace):
