@@ -42,11 +42,11 @@ def row(acts: Managing, project: Project, member: Account, role: str) -> None:
         chosen = st.selectbox(
             "Role", ROLES, ROLES.index(role), key=f"role_{member.id}_{role}", width=160, label_visibility="collapsed"
         )
+        if chosen != role and st.button("Save", key=f"save_{member.id}", type="primary"):
+            errors.attempt(lambda: acts.change_role(project.name, member.id, str(chosen)))
         if st.button("Remove", key=f"remove_{member.id}"):
             errors.attempt(lambda: acts.remove_member(project.name, member.id))
         invites.button(acts, member)
-    if chosen != role:
-        errors.attempt(lambda: acts.change_role(project.name, member.id, str(chosen)))
 
 
 def main() -> None:

@@ -227,6 +227,8 @@ def test_an_owner_adds_somebody_new_who_gets_an_invite(come, space):
 def test_an_owner_changes_and_removes_members_and_stays_one(come, space):
     app = come("olga", "members")
     app.selectbox(key="role_lea_labeler").set_value("engineer").run()
+    assert accounts_of(space).state().role(MINE, "lea") == "labeler"  # until it is saved
+    app.button(key="save_lea").click().run()
     assert accounts_of(space).state().role(MINE, "lea") == "engineer"
     app.button(key="remove_lea").click().run()
     assert accounts_of(space).state().role(MINE, "lea") is None
