@@ -30,6 +30,7 @@ from semiprune_core.importing import ImportSettings, begin_project, can_repeat
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.jobs import states
 from semiprune_core.labeling import copies_note
+from semiprune_core.project import rights
 from semiprune_core.project.pool import Pool, show_id
 from semiprune_core.project.workspace import Project, slug_of
 from semiprune_core.report.glance import last_result, last_worked_on
@@ -160,9 +161,23 @@ def look(project: Project) -> Look:
     return Look(project, pool, None, None, False, damaged_jobs, step, caption, len(done), last_result(project), worked)
 
 
+def labelers_card(seen: Look) -> None:
+    """A project of somebody who only labels there."""
+    with st.container(border=True):
+        st.markdown(f"#### {literal(seen.project.title)}")
+        if seen.pool is not None:
+            pictures(seen.project, seen.pool)
+        if st.button("Label", key=f"go_{seen.project.name}", type="primary", disabled=seen.pool is None):
+            projects.choose(seen.project.name)
+            st.switch_page("label.py")
+
+
 def card(seen: Look) -> None:
     """One project: a row of its pictures, its place in the line, what came out last, the next step."""
     project = seen.project
+    if not rights.allows("run", project.name):
+        labelers_card(seen)
+        return
     with st.container(border=True):
         st.markdown(f"#### {literal(project.title)}")
         if seen.running is not None:
@@ -188,8 +203,9 @@ def card(seen: Look) -> None:
             if st.button("View pool", key=f"pool_{project.name}", disabled=not project.has_pool()):
                 projects.choose(project.name)
                 st.switch_page("pool.py")
-            with st.popover("", icon=":material/more_horiz:", help="More"):
-                more(project)
+            if rights.allows("copy", project.name):
+                with st.popover("", icon=":material/more_horiz:", help="More"):
+                    more(project)
 
 
 def pictures(project: Project, pool: Pool) -> None:
@@ -267,6 +283,9 @@ def damaged_card(name: str, damaged: Damaged) -> None:
     space = projects.workspace()
     with st.container(border=True):
         st.markdown(f"#### {literal(name)}")
+        if not rights.allows("archive", name):
+            st.error("This project cannot be opened. Ask an owner of the project.", icon=":material/error:")
+            return
         st.error(f"This project cannot be opened. {literal(damaged.reason, 1000)}", icon=":material/error:")
         with st.container(horizontal=True, vertical_alignment="center"), errors.shown():
             if damaged.can_restore and st.button("Restore", key=f"restore_{name}", type="primary"):
@@ -309,15 +328,18 @@ if told := st.session_state.pop(RESTORED, None):
     st.success(literal(told, 1000), icon=":material/check:")
 listed = {name: looked_at(name) for name in projects.workspace().names()}
 
+may_make = rights.allows("new project")
 with st.container(horizontal=True):
-    if st.button("New project", type="primary" if listed else "secondary", icon=":material/add:"):
+    if may_make and st.button("New project", type="primary" if listed else "secondary", icon=":material/add:"):
         st.switch_page("new.py")
     if len(listed) > 1:
         st.selectbox(
             "Sort by", list(SORTS), format_func=SORTS.get, key="home_sort", label_visibility="collapsed", width=180
         )
 
-if not listed:
+if not listed and not may_make:
+    st.info("No project is yours yet. Ask the owner of one to add you on its Members page.", icon=":material/group:")
+elif not listed:
     first_sight.draw()
     demos(first=True)
     first_sight.saved()
@@ -335,5 +357,6 @@ with grid:
 if listed:
     if note := copies_note():
         st.caption(note)
-    demos(first=False)
+    if may_make:
+        demos(first=False)
 archive()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import annotator_name, coreset_labels, finish_panel, grown_pool
+from pages.parts import annotator_name, coreset_labels, finish_panel, grown_pool, labeler
 from pages.parts import labeling_classes as classes
 from pages.parts import labeling_elements as elements
 from pages.parts import labeling_exchange as exchange
@@ -14,6 +14,7 @@ from pages.parts import project as projects
 from pages.parts.text import literal
 from semiprune_core.labeling import LabelStore, open_store
 from semiprune_core.labeling.progress_report import LabelProgress, further_ids, progress
+from semiprune_core.project import rights
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.workspace import Project
 from semiprune_core.steps import BY_KEY
@@ -119,8 +120,9 @@ def head(project: Project, store: LabelStore, annotator: str, standing: LabelPro
             wrap=True,
         )
         queue = choose_queue(store, standing) if view == "deck" and standing.per_class else "drawn"
-        with st.popover(literal(annotator, 24), icon=":material/person:", help="Who is labeling"):
-            annotator_name.ask("Change name")
+        if annotator_name.is_typed():
+            with st.popover(literal(annotator, 24), icon=":material/person:", help="Who is labeling"):
+                annotator_name.ask("Change name")
     return str(view), queue
 
 
@@ -128,6 +130,9 @@ def main() -> None:
     project = projects.require("label")
     store, pool = open_store(project), project.pool()
     annotator = annotator_name.recall()
+    if annotator is not None and not rights.allows("review", project.name):
+        labeler.show(project, store, annotator)
+        return
     coreset = coreset_labels.chosen(project)
     if coreset is not None and annotator is not None:
         coreset_labels.show(project, pool, store, coreset, annotator)

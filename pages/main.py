@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:  # `streamlit run` puts the script's own folder there, not ours
     sys.path.insert(0, str(ROOT))
 
-from pages.parts import errors, next_step, running_jobs, tour  # noqa: E402
+from pages.parts import errors, identity, leave, next_step, running_jobs, tour  # noqa: E402
 from pages.parts import project as projects  # noqa: E402
 from pages.parts.text import literal  # noqa: E402
 from semiprune_core import steps  # noqa: E402
@@ -27,6 +27,8 @@ log = logging.getLogger("semiprune")
 
 FRAME = ("__init__", "main", "home", "new", "present")
 OTHER_ICON = "article"
+TEAM = ("members", "trail", "people", "account")
+"""Pages that are there only with accounts."""
 
 IS_PRESENTED = urlsplit(st.context.url or "").path.endswith("/present")
 """The slides have the window for themselves."""
@@ -99,34 +101,67 @@ def tell_what_is_left_out() -> None:
         st.warning(literal(left_out.sentence, 1000), icon=":material/extension_off:")
 
 
+def refused(name: str, title: str, project: str) -> st.Page:
+    """In the place of a page that is not among those of whoever is here: whose it is."""
+
+    def explain() -> None:
+        st.header(steps.BY_KEY[name].title if name in steps.BY_KEY else title, anchor=False)
+        st.info(literal(identity.whose(name, project), 400), icon=":material/lock:")
+        st.page_link("home.py", label="Go to Projects", icon=":material/arrow_forward:")
+
+    return st.Page(explain, title=title, url_path=name, visibility="hidden")
+
+
+def navigation(project: Project | None, places: list[steps.Standing]) -> st.Page:
+    """The pages there are for whoever is here, and the one that is shown."""
+    home = st.Page("home.py", title="Projects", icon=":material/home:", default=True)
+    new = st.Page("new.py", title="New project", icon=":material/add:", url_path="new", visibility="hidden")
+    present = st.Page("present.py", title="Present", url_path="present", visibility="hidden")
+    line = dict(zip([step.key for step in steps.STEPS], step_pages(places), strict=True))
+    others = {
+        name: st.Page(f"{name}.py", title=title, icon=f":material/{icon}:", url_path=name)
+        for name, (title, icon) in other_pages().items()
+    }
+    team = {name: others.pop(name) for name in TEAM}
+    sections = {
+        "": {"home": home, "new": new, "present": present},
+        literal(project.title, 40) if project else "Steps": {**line, **others},
+        "Team": team if identity.current() is not None else {},
+    }
+    here = project.name if project else ""
+    theirs = {
+        title: [page if identity.sees(name, here) else refused(name, page.title, here) for name, page in pages.items()]
+        for title, pages in sections.items()
+    }
+    position: Literal["hidden", "sidebar"] = "hidden" if IS_PRESENTED else "sidebar"
+    return st.navigation({title: pages for title, pages in theirs.items() if pages}, position=position, expanded=True)
+
+
 def main() -> None:
+    if identity.is_over():
+        st.navigation([st.Page(identity.say_over, title="Log in")], position="hidden").run()
+        return
     name = st.session_state.get(projects.KEY)
     if name is None and projects.KEY in st.query_params:
         st.session_state[projects.KEY] = st.query_params[projects.KEY]
     tour.recall()
     open_project, places, damage = opened()
-    home = st.Page("home.py", title="Projects", icon=":material/home:", default=True)
-    new = st.Page("new.py", title="New project", icon=":material/add:", url_path="new", visibility="hidden")
-    present = st.Page("present.py", title="Present", url_path="present", visibility="hidden")
-    section = literal(open_project.title, 40) if open_project else "Steps"
-    others = [
-        st.Page(f"{name}.py", title=title, icon=f":material/{icon}:", url_path=name)
-        for name, (title, icon) in other_pages().items()
-    ]
-    position: Literal["hidden", "sidebar"] = "hidden" if IS_PRESENTED else "sidebar"
-    page = st.navigation(
-        {"": [home, new, present], section: [*step_pages(places), *others]}, position=position, expanded=True
-    )
+    page = navigation(open_project, places)
+    here = open_project.name if open_project else ""
+    identity.start(page.url_path or "home", here)
     warnings = st.container()
     if damage:
         warnings.error(literal(damage, errors.LIMIT), icon=":material/error:")
     if open_project is not None:
         st.query_params[projects.KEY] = open_project.name
     try:
-        tour.show(page.url_path or "home")
-        running_jobs.in_sidebar(page.url_path or "home")
+        if works := identity.sees("train", here):
+            tour.show(page.url_path or "home")
+            running_jobs.in_sidebar(page.url_path or "home")
         page.run()
-        next_step.show(page.url_path, places)
+        if works:
+            next_step.show(page.url_path, places)
+        leave.in_sidebar()
         with warnings:
             tell_what_is_left_out()
     except SemiPruneError as error:

@@ -11,7 +11,7 @@ from semiprune_core.importing import ImportSettings, begin_project
 st.header("New project", anchor=False)
 title = st.text_input("Name", placeholder="Taken from the source if left empty", max_chars=80)
 spec = import_form.choose_source("new")
-copies, fit = net_view.choose(spec)
+copies, fit, show_copies = net_view.choose(spec)
 features = import_form.choose_features("new")
 if st.button("Import", type="primary", icon=":material/download:", disabled=spec is None) and spec is not None:
     name = title.strip() or import_form.name_of(spec, "new")
@@ -23,3 +23,4 @@ if st.button("Import", type="primary", icon=":material/download:", disabled=spec
         st.switch_page("pool.py")
 if spec is None:
     st.caption("Choose a source to continue.")
+show_copies()

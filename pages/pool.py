@@ -184,11 +184,12 @@ def main() -> None:
     tabs = st.tabs(
         ["Gallery", "What the net sees", "Scan", "Classes", "Sizes and formats", "Problems", "Imports", "Add images"]
     )
+    with tabs[1]:
+        show_copies = net_view.of_pool(project, pool)
     for tab, draw in zip(
-        tabs,
+        (tabs[0], *tabs[2:]),
         (
             lambda: gallery(project, pool),
-            lambda: net_view.of_pool(project, pool),
             lambda: scan_panel.draw(project, pool, items),
             lambda: classes(summary),
             lambda: shapes(summary),
@@ -200,6 +201,7 @@ def main() -> None:
     ):
         with tab:
             draw()
+    show_copies()
 
 
 main()

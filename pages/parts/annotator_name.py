@@ -1,4 +1,4 @@
-"""The name of the person who labels: asked once, kept in the session and in this browser."""
+"""The name of the person who labels: the account's id, or, without accounts, asked once and kept in this browser."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import streamlit as st
 from pages.parts import errors, labeling_elements
 from semiprune_core.errors import SemiPruneError
 from semiprune_core.labeling.events import MAX_ANNOTATOR, check_person
+from semiprune_core.project import rights
 
 KEY = "annotator"
 
 
 def recall() -> str | None:
     """Once per page: the name of this session, or the one this browser remembers from an earlier visit."""
+    if rights.account() is not None:
+        return current()
     with st.sidebar:  # where it takes no room from the page
         remembered = labeling_elements.remembered(KEY, current())
     if current() is None and remembered is not None and _is_name(remembered):
@@ -21,11 +24,13 @@ def recall() -> str | None:
 
 
 def current() -> str | None:
-    return st.session_state.get(KEY)
+    return rights.account() or st.session_state.get(KEY)
 
 
 def save(text: str) -> None:
-    """Take a name as typed; one that cannot be a name raises."""
+    """Take a name as typed; one that cannot be a name raises. Whoever is logged in keeps theirs."""
+    if rights.account() is not None:
+        return
     check_person(text.strip())
     st.session_state[KEY] = text.strip()
 
@@ -38,6 +43,11 @@ def ask(button: str) -> None:
         submitted = st.form_submit_button(button, type="primary")
     if submitted:
         errors.attempt(lambda: save(text))
+
+
+def is_typed() -> bool:
+    """Whether a name has to be typed: nobody is logged in."""
+    return rights.account() is None
 
 
 def ask_in_row(key: str) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
+from pages.parts import identity
 from pages.parts.text import literal
 from semiprune_core.errors import SemiPruneError
 
@@ -22,7 +23,11 @@ def shown() -> Iterator[None]:
     """Show a core error instead of raising it: ``with shown():``, or ``@shown()`` over a function.
 
     A fragment or dialog must be a ``@shown()`` function: what it raises never reaches the page around it.
+    What it shows must still be its viewer's: a session may have ended, a role may have changed meanwhile.
     """
+    if refusal := identity.refusal():
+        st.error(refusal, icon=":material/lock:")
+        st.stop()
     try:
         yield
     except SemiPruneError as error:

@@ -20,8 +20,9 @@ from semiprune_core.importing.sources.layout import AUTO, NO, YES, is_storage
 from semiprune_core.importing.sources.uploads import uploaded_source
 from semiprune_core.knobs import knobs_of
 from semiprune_core.paths import check_can_be_allowed, roots_from_environment
+from semiprune_core.project import rights
 from semiprune_core.server import browser_token
-from semiprune_core.server.access import lets_others_in
+from semiprune_core.server.access import may_allow_folders
 from semiprune_core.server.uploads import folder_of
 
 UPLOAD = "upload"
@@ -43,6 +44,8 @@ def forms() -> dict[Form, list[str]]:
 def ways() -> dict[str, tuple[str, str]]:
     """How a person may name a source: title and sentence by key, an upload first; sources of one form are one way."""
     found = {UPLOAD: (":material/upload: Upload", "A ZIP, an .npz, images or a folder from your computer.")}
+    if not rights.allows("read server folders"):
+        return found
     for form, kinds in forms().items():
         package = SOURCES.package(kinds[0])
         where = f" ({package})" if package else ""
@@ -211,7 +214,7 @@ def _may_read(key: str, spec: SourceSpec) -> bool:
     """Ask before a folder is read for the first time, and remember the answer."""
     space = projects.workspace()
     place = allowing.place_of(spec)
-    if place is None or lets_others_in() or not allowing.is_refused(space, place):
+    if place is None or not may_allow_folders() or not allowing.is_refused(space, place):
         return True  # the guard has the last word
     check_can_be_allowed(place)
     st.info(
@@ -228,6 +231,8 @@ def _may_read(key: str, spec: SourceSpec) -> bool:
 def allowed_folders(key: str) -> None:
     """Which folders may be read, and a way to take that back."""
     space = projects.workspace()
+    if not rights.allows("read server folders"):
+        return
     folders = space.allowed_folders() if roots_from_environment() is None else ()
     if not folders:
         return

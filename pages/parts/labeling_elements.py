@@ -12,6 +12,7 @@ from pages.parts import project as projects
 from pages.parts import urls
 from pages.parts.components import ignore, read
 from semiprune_core.labeling import LabelStore
+from semiprune_core.project import rights
 from semiprune_core.project.workspace import Project
 from semiprune_core.server import browser_token
 
@@ -54,13 +55,15 @@ def _data(project: Project, store: LabelStore, annotator: str, queue: str) -> di
     place = f"{urls.base()}/projects/{quote(project.name)}"
     latest = store.drawings.latest()
     # Unsent events wait in the browser under this name: never to be sent to another project of the same name.
-    identity = f"{token}\n{project.name}\n{project.config['created']}"
+    # With accounts, each has events of its own there.
+    identity = "\n".join([token, project.name, project.config["created"], *filter(None, [rights.account()])])
     return {
         "store": hashlib.sha256(identity.encode()).hexdigest()[:20],
         "base": f"{place}/labels",
         "pictures": f"{place}/images",
         "token": token,
         "annotator": annotator,
+        "may_add": rights.allows("classes", project.name),
         "queue": queue,
         "drawing": latest.drawing_id if latest else 0,
         "classes": [label_class.to_json() for label_class in store.classes.all()],

@@ -11,6 +11,7 @@ from pages.parts.text import count, duration, literal
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.agreement import agreement
 from semiprune_core.labeling.progress_report import LabelProgress
+from semiprune_core.project import rights
 from semiprune_core.project.workspace import Project
 
 MANY = 30
@@ -65,6 +66,9 @@ def agreements(project: Project, store: LabelStore, annotator: str, disputed: in
     st.caption(f"Annotators: {literal(', '.join(measured.annotators), 400)}")
     if not disputed:
         st.success("Nothing to settle.", icon=":material/check_circle:")
+        return
+    if not rights.allows("settle", project.name):
+        st.info(f"{count(disputed, 'disagreement')} to settle, by an owner of the project.", icon=":material/group:")
         return
     st.markdown(f"**{count(disputed, 'disagreement')} to settle.** The tags on the picture say who chose what.")
     elements.deck(project, store, annotator=annotator, queue="disputed")

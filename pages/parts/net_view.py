@@ -1,4 +1,8 @@
-"""What the net sees: eight training copies, their size and fit to choose, and what suits the images."""
+"""What the net sees: eight training copies, their size and fit to choose, and what suits the images.
+
+They are made in a thread of their own and shown when everything else on the page is: the page may be used meanwhile. No
+timer runs the page again, as its answer could arrive when another page is already there.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,11 @@ import functools
 import json
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts import components, errors
 from pages.parts import project as projects
@@ -25,8 +30,8 @@ FITS = {"crop": "Crop to the centre", "pad": "Pad to a square", "stretch": "Stre
 DONE = {"crop": "cropped", "pad": "padded", "stretch": "stretched"}
 COLOURS = {3: "Colour", 1: "Grey"}
 AUTO = "Auto"
-EVERY = 1.0
-"""Seconds between two looks at pictures under way; the page itself is not run again, as a click could get lost."""
+EVERY, LONGEST = 0.2, 60.0
+"""Seconds between two looks at pictures under way, in which a click on the page counts; and to wait for them at most."""
 REMEMBERED = 8
 EXPLAIN = "Networks train on small square copies; pretrained features see the originals, made square in the same way."
 
@@ -52,7 +57,11 @@ def _make(future: Future[Preview], make: Callable[[], Preview]) -> None:
         future.set_exception(error)
 
 
-def choose(spec: SourceSpec | None) -> tuple[dict[str, int], str]:
+Later = Callable[[], None]
+"""Shows what was not there when its place on the page was drawn; called last."""
+
+
+def choose(spec: SourceSpec | None) -> tuple[dict[str, int], str, Later]:
     """What a person sets of the training copies' size and channels, and how they become square; pictures below."""
     with st.container(border=True):
         st.markdown("**What the net sees**")
@@ -63,63 +72,69 @@ def choose(spec: SourceSpec | None) -> tuple[dict[str, int], str]:
         start = list(FITS).index(usual_fit(spec.kind) if spec else PoolSettings().fit)
         fit = str(right.selectbox("Non-square images", list(FITS), start, format_func=FITS.get, key=f"new_fit_{start}"))
         given = {name: int(value) for name, value in (("size", side), ("channels", channels)) if value != AUTO}
-        if spec is not None:
-            space = projects.workspace()
-            key = json.dumps([str(space.root), spec.to_json()])
-            future = look(key, lambda: preview.preview_source(space, spec))
-            st.fragment(_of_source, run_every=None if future.done() else EVERY)(future, given, fit)
-    return given, fit
+        below = st.empty()
+    return given, fit, functools.partial(_show_source, below, spec, given, fit)
 
 
-def _of_source(future: Future[Preview], given: dict[str, int], fit: str) -> None:
-    """The copies of a chosen source with what *Auto* takes, once they are made."""
-    found = _finished(future)
-    if found is None:
-        return
-    suggested = found.suggested(fit)
-    settings = suggested.replace(**given)
-    components.training_copies(found.pictures(settings), key="new_copies")
-    auto = "" if len(given) == 2 else f"Auto: {suggested.size} px, {COLOURS[suggested.channels].lower()}."
-    _advise(found.shapes, settings, suggested.size, auto)
+def _show_source(below: DeltaGenerator, spec: SourceSpec | None, given: dict[str, int], fit: str) -> None:
+    if spec is not None:
+        space = projects.workspace()
+        key = json.dumps([str(space.root), spec.to_json()])
+        _show(below, look(key, lambda: preview.preview_source(space, spec)), functools.partial(_of_source, given, fit))
 
 
-def _finished(future: Future[Preview]) -> Preview | None:
-    """What was made; None, said so, while it is not there or cannot be had."""
+def _show(below: DeltaGenerator, future: Future[Preview], draw: Callable[[Preview], None]) -> None:
+    """What was made, in its place; before that, and where it cannot be had, words that say so."""
+    for _ in range(round(LONGEST / EVERY)):
+        if future.done():
+            break
+        below.caption("Making training copies of a few images")  # and a click gets its turn
+        wait([future], EVERY)
     if not future.done():
-        st.caption("Making training copies of a few images")
-        return None
-    try:
-        return future.result()
-    except SemiPruneError as error:
-        st.caption(f"No pictures to show: {literal(str(error), 300)}")
-        return None
+        below.caption("The training copies take too long to be shown here.")
+        return
+    with below.container():
+        try:
+            draw(future.result())
+        except SemiPruneError as error:
+            st.caption(f"No pictures to show: {literal(str(error), 300)}")
 
 
-def of_pool(project: Project, everything: Pool) -> None:
+def _of_source(given: dict[str, int], fit: str, made: Preview) -> None:
+    """The copies of a chosen source with what *Auto* takes."""
+    suggested = made.suggested(fit)
+    settings = suggested.replace(**given)
+    components.training_copies(made.pictures(settings), key="new_copies")
+    auto = "" if len(given) == 2 else f"Auto: {suggested.size} px, {COLOURS[suggested.channels].lower()}."
+    _advise(made.shapes, settings, suggested.size, auto)
+
+
+def of_pool(project: Project, everything: Pool) -> Later:
     """The tab of the Pool page: the copies as they are, and as they would be."""
     pool, present = everything.split("pool"), project.pool_settings
     if present is None or not len(pool):
         st.info("There are no images to train on.", icon=":material/info:")
-        return
+        return lambda: None
     left, right = st.columns(2)
     size = left.selectbox("Size", SIZES, SIZES.index(present.size), format_func=_pixels, key="net_size")
     fits = list(FITS)
     fit = right.selectbox("Non-square images", fits, fits.index(present.fit), format_func=FITS.get, key="net_fit")
     settings = present.replace(size=int(size), fit=str(fit))
-    if settings == present:
-        components.training_copies(_present(pool), key="net_copies")
-    else:
-        future = look(f"{project.folder} {pool.hash}", lambda: preview.preview_pool(project))
-        st.fragment(_of_pool, run_every=None if future.done() else EVERY)(future, settings)
+    below = st.empty()
     _advise(_shapes(pool), settings, present.size)
     st.caption(EXPLAIN)
     if settings != present:
         other_copies(project, present, settings)
+    return functools.partial(_show_pool, below, project, pool, settings)
 
 
-def _of_pool(future: Future[Preview], settings: PoolSettings) -> None:
-    if (found := _finished(future)) is not None:
-        components.training_copies(found.pictures(settings), key="net_copies")
+def _show_pool(below: DeltaGenerator, project: Project, pool: Pool, settings: PoolSettings) -> None:
+    if settings == project.pool_settings:
+        with below:
+            components.training_copies(_present(pool), key="net_copies")
+        return
+    future = look(f"{project.folder} {pool.hash}", lambda: preview.preview_pool(project))
+    _show(below, future, lambda made: components.training_copies(made.pictures(settings), key="net_copies"))
 
 
 def other_copies(project: Project, present: PoolSettings, settings: PoolSettings) -> None:

@@ -6,7 +6,7 @@ import functools
 
 import streamlit as st
 
-from pages.parts import job_glance
+from pages.parts import identity, job_glance
 from semiprune_core import steps
 from semiprune_core.project.pool import Pool
 from semiprune_core.project.pool_view import PoolSummary, pool_summary
@@ -64,7 +64,10 @@ def require(step_key: str) -> Project:
         st.write(place.step.purpose)
         st.info(place.sentence, icon=":material/hourglass_empty:")
         job_glance.waited_for(project)
-        st.page_link(f"{place.missing.key}.py", label=f"Go to {place.missing.title}", icon=":material/arrow_forward:")
+        if identity.sees(place.missing.key, project.name):
+            st.page_link(
+                f"{place.missing.key}.py", label=f"Go to {place.missing.title}", icon=":material/arrow_forward:"
+            )
         st.stop()
     return project
 

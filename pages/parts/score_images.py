@@ -138,7 +138,9 @@ def _correct(project: Project, seen: ScoreView, image_id: str, label: str) -> No
     names = seen.labels.class_names
     with st.form(f"correct_{image_id}", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = st.selectbox("Correct the label", names, index=names.index(label), width=240)
-        name = st.text_input("Your name", annotator_name.current() or "", max_chars=MAX_ANNOTATOR, width=180)
+        name = annotator_name.current() or ""
+        if annotator_name.is_typed():
+            name = st.text_input("Your name", name, max_chars=MAX_ANNOTATOR, width=180)
         submitted = st.form_submit_button("Save", icon=":material/check:")
     if not submitted:
         return

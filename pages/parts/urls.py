@@ -12,6 +12,11 @@ def base() -> str:
     return f"/{path}/studio" if path else "/studio"
 
 
+def home() -> str:
+    """The app's first page."""
+    return f"{base().removesuffix('/studio')}/"
+
+
 def picture(project: str, image_id: str, size: str = "thumb") -> str:
     return f"{base()}/projects/{quote(project)}/images/{image_id}/{size}"
 

@@ -2,6 +2,7 @@
 
 from semiprune_core.accounts.acting import CommandLine, SessionRights
 from semiprune_core.accounts.book import Account, Accounts, Session, accounts_of
+from semiprune_core.accounts.managing import Managing
 from semiprune_core.accounts.members import forget_members, make_owner, members_of, remove_member, set_role
 from semiprune_core.accounts.people import (
     accept_invite,
@@ -29,6 +30,7 @@ __all__ = [
     "Account",
     "Accounts",
     "CommandLine",
+    "Managing",
     "Session",
     "SessionRights",
     "accept_invite",

@@ -45,10 +45,13 @@ class SessionRights:
 
     def require(self, kind: str, name: str, project: str = "") -> None:
         """Refuse what a line of the table does not allow, in words."""
+        if not self.may(kind, name, project):
+            raise ForbiddenError(self.refusal(kind, name, project))
+
+    def refusal(self, kind: str, name: str, project: str = "") -> str:
+        """Which role is needed, and which one there is."""
         line = line_of(kind, name)
-        rank = self.rank(_place(line, project))
-        if rank < RANKS[line.least]:
-            raise ForbiddenError(_refusal(line, rank, project))
+        return _refusal(line, self.rank("" if line.anywhere else project), project)
 
     def allows(self, act: str, project: str = "") -> bool:
         return self.may("act", act, project)
@@ -107,7 +110,7 @@ def _place(line: Line, project: str) -> str:
 
 def _refusal(line: Line, rank: int, project: str) -> str:
     own = next(name for name, height in RANKS.items() if height == rank)
-    what = line.words.partition(":")[0] or f"the page {line.name}"
+    what = line.words.partition(":")[0] or f"see the page {line.name.capitalize()}"
     if line.least == "admin":
         return f"Only admins of the server may do this: {what}. Ask one of them."
     yours = f"you are {own} there" if own in ("labeler", "engineer") else "you are no member of it"

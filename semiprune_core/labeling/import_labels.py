@@ -30,6 +30,7 @@ from semiprune_core.labeling.exchange.rows import MOST_ROWS, Problems, Row, RowP
 from semiprune_core.labeling.export_labels import LabeledPool
 from semiprune_core.paths import shown
 from semiprune_core.progress import Progress, Stopped
+from semiprune_core.project import rights
 from semiprune_core.project.pool import read_id, show_id
 from semiprune_core.project.spreadsheet import plain_cell
 
@@ -247,9 +248,10 @@ def _take_over(
     state = _LabelState.read(store, numbers)
     if any(row.suggested is not None for row in taken):
         state.settled = _for_copies(pool, state.settled)
+    importer = actor or rights.account() or annotator
     events: list[tuple[Row, Event]] = []
     for row, image_id in zip(taken, image_ids):
-        event = _event_of(row, image_id, state, result, replace=replace, source=source, actor=actor or annotator)
+        event = _event_of(row, image_id, state, result, replace=replace, source=source, actor=importer)
         if event is not None:
             events.append((row, event))
     for start in range(0, len(events), CHUNK_ROWS):
@@ -267,6 +269,7 @@ def _take_over(
         if progress is not None:
             progress.report(start + len(part), len(events), unit="labels")
     result.problems.sort(key=lambda problem: problem.row)
+    rights.record("imported labels", store.project, f"{result.n_saved:,} of {result.n_rows:,}")
     return result
 
 

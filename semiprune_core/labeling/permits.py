@@ -22,8 +22,7 @@ def check_events(store: LabelStore, events: Sequence[Event]) -> None:
     if rights.acting() is None:
         return
     for event in events:
-        if event.source in BY_HAND:
-            rights.check_own(event.annotator)
+        rights.check_own(event.annotator if event.actor is None else event.actor)
     for act in {_act_of(event) for event in events}:
         if act == "review" and not rights.allows(act, store.project):
             reviewed = [event for event in events if _act_of(event) == act]
@@ -60,7 +59,7 @@ def purposeful_ids(store: LabelStore) -> np.ndarray:
 
 
 def _act_of(event: Event) -> str:
-    if event.source not in BY_HAND:
+    if event.source not in BY_HAND or event.actor is not None:  # a file speaks for others; who brought it is named
         return "import labels"
     return {SETTLE_ROUND: "settle", REVIEW_ROUND: "review"}.get(event.round, "label")
 

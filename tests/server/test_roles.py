@@ -6,6 +6,7 @@ from starlette.websockets import WebSocketDisconnect
 from semiprune_core.accounts import (
     RANKS,
     TABLE,
+    SessionRights,
     accounts_of,
     add_account,
     begin_session,
@@ -15,7 +16,10 @@ from semiprune_core.accounts import (
     trail,
 )
 from semiprune_core.accounts.table import ROUTES
+from semiprune_core.errors import ForbiddenError
 from semiprune_core.labeling import open_store
+from semiprune_core.labeling.import_labels import import_csv, take_reference
+from semiprune_core.project import rights
 from semiprune_core.project.workspace import Workspace
 from semiprune_core.server import studio_routes
 from semiprune_core.server.account_login import session_cookie
@@ -262,6 +266,24 @@ def test_an_upload_belongs_to_who_began_it(people, made):
         assert people[name].ask("DELETE", f"/uploads/{upload}").json()["code"] == "NO_UPLOAD"
     assert people["eve"].ask("PUT", f"/uploads/{upload}/0", content=b"x").status_code == 200
     assert people["eve"].ask("DELETE", f"/uploads/{upload}").status_code == 204
+
+
+def test_a_file_speaks_for_others_and_names_who_brought_it(people, made):
+    project, accounts = made.project(OTHER), accounts_of(made)
+    store, pool = open_store(project), project.pool()
+    data = f"path,label,annotator\n{pool.path(0)},cat,grace\n{pool.path(1)},dog,otto\n".encode()
+    otto, root = (SessionRights(accounts, people[name].cookie) for name in ("otto", "root"))
+    with rights.acted_by(otto), pytest.raises(ForbiddenError):
+        import_csv(store, pool, data, annotator="otto")
+    with rights.acted_by(root):
+        assert import_csv(store, pool, data, annotator="root").n_saved == 2
+        with pytest.raises(ForbiddenError, match="another name"):
+            import_csv(store, pool, data.replace(b",cat,", b",dog,"), annotator="otto", replace=True, actor="otto")
+        assert take_reference(store, pool).n_saved > 0
+    rows = store.events()
+    assert [(row["annotator"], row["actor"]) for row in rows[:2]] == [("grace", "root"), ("otto", "root")]
+    assert {row["actor"] for row in rows} == {"root"}
+    assert trail(accounts, project=OTHER)[0].act == "imported labels"
 
 
 # --- sessions and roles that change -----------------------------------------------------------------------------------

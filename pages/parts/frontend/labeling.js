@@ -101,6 +101,8 @@ class LabelingElement {
 
   update(data) {
     this.data = data;
+    // Only engineers add classes; to labelers a sentence about features and accuracy says nothing.
+    for (const place of [".add-button", ".live"]) this.find(place).hidden = !data.may_add;
     this.setClasses(data.classes);
     this.showStatus();
   }
@@ -482,7 +484,7 @@ class LabelingElement {
       row.append(make("bdi", "", one.name), make("kbd", "", one.key));
       return row;
     });
-    if (typed && !this.pipe.isPractice && !this.classes.some((one) => one.name === typed.normalize("NFC"))) {
+    if (typed && this.data.may_add && !this.pipe.isPractice && !this.classes.some((one) => one.name === typed.normalize("NFC"))) {
       const row = make("button", "row new");
       row.append(make("span", "", "Add the class "), make("bdi", "", typed));
       rows.push(row);
