@@ -31,7 +31,7 @@ DONE = {"crop": "cropped", "pad": "padded", "stretch": "stretched"}
 COLOURS = {3: "Colour", 1: "Grey"}
 AUTO = "Auto"
 EVERY, LONGEST = 0.2, 60.0
-"""Seconds between two looks at pictures under way, in which a click on the page counts; and to wait for them at most."""
+"""Seconds between two looks at pictures under way, in which a click counts; and to wait for them at most."""
 REMEMBERED = 8
 EXPLAIN = "Networks train on small square copies; pretrained features see the originals, made square in the same way."
 
