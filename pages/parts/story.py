@@ -126,6 +126,7 @@ def the_trust(project: Project) -> None:
 
 
 @st.fragment
+@errors.shown()
 def the_map(project: Project) -> None:
     """Draw around an island: its images stand below."""
     point_map, pool = maps_of(project)[0], project.pool()
@@ -169,6 +170,7 @@ def the_scores(project: Project) -> None:
 
 
 @st.fragment
+@errors.shown()
 def the_slider(project: Project) -> None:
     seen = score_views.view(project, latest_scores(project))
     ratio = st.slider("Pruning ratio", 0.1, 0.9, 0.5, 0.1, key="story_ratio")
