@@ -60,7 +60,8 @@ def test_every_page_shows_how_far_a_run_is_and_how_long_it_takes(project):
 def test_a_page_that_waits_shows_what_it_waits_for_and_the_card_too(project):
     with running(project, done=17, total=100, seconds_left=360.0):
         assert [words.replace("\\", "") for words in bars(opened(project, "select"))] == ["Training 17%, 6 min left"]
-        assert "Training 17%, 6 min left" in [words.replace("\\", "") for words in bars(opened(project, "home"))]
+        card = [words.replace("\\", "") for words in bars(opened(project, "home"))]
+        assert card == ["1 of 9 steps", "Training 17%, 6 min left"]
 
 
 def test_the_end_is_told_until_somebody_goes_to_see(project):
