@@ -7,6 +7,7 @@ import streamlit as st
 from pages.parts import errors, import_form
 from pages.parts import project as projects
 from semiprune_core.importing import ImportSettings, begin_project
+from semiprune_core.labeling.events import check_person
 from semiprune_core.project.pool import SIZES, PoolSettings
 
 FITS = {"crop": "Crop to the centre", "pad": "Pad to a square", "stretch": "Stretch to a square"}
@@ -14,6 +15,7 @@ FITS = {"crop": "Crop to the centre", "pad": "Pad to a square", "stretch": "Stre
 st.header("New project", anchor=False)
 title = st.text_input("Name", placeholder="Taken from the source if left empty", max_chars=80)
 spec = import_form.choose_source("new")
+annotator = import_form.choose_annotator("new", spec)
 
 with st.expander("Training cache", icon=":material/tune:"):
     st.caption(
@@ -35,7 +37,9 @@ if st.button("Import", type="primary", icon=":material/download:", disabled=spec
     name = title.strip() or import_form.name_of(spec, "new")
     pool = None if side == "Auto" else PoolSettings(size=int(side), channels=int(channels), fit=str(fit)).to_json()
     with errors.shown():
-        settings = ImportSettings(source=spec.to_json(), pool=pool, features=features)
+        if annotator is not None:
+            check_person(annotator)
+        settings = ImportSettings(source=spec.to_json(), pool=pool, features=features, annotator=annotator or "")
         project = begin_project(projects.workspace(), name, settings)
         st.session_state.pop("new_arrived", None)
         projects.choose(project.name)
