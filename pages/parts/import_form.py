@@ -98,7 +98,7 @@ def _folder_labels(key: str, spec: SourceSpec) -> dict[str, Any]:
         return {}
     classes = [name for name in names if not is_storage(name)]
     use = st.checkbox(
-        "Use folder names as reference labels",
+        "Use folder names as labels",
         value=bool(classes),
         key=f"{key}_folder_labels_{spec.location}",
         help="Reference labels are hidden from the learner. They fill in for people in trials, and measure.",
