@@ -1,6 +1,7 @@
 # make run      set up and serve the app on 127.0.0.1:8501
 # make test     set up (Chromium included) and run the tests
-# make test-full  the same with everything in full: more kills, more draws, the whole demo pool
+# make test-full  the same with everything in full: more kills, more draws, the whole demo pool, and make tools-full
+# make tools-full  the tools that exports, models and trackers are for, in environments of their own (several GB in .tools)
 # make install  set up alone; with LOCKED=no without hashes, for packages of your own such as a CPU-only torch
 # make lock     after a change of requirements*.txt: install that and write the lock files anew
 # make wheel    build dist/semiprune_studio-*.whl: the package with the app inside, for pip install
@@ -26,7 +27,7 @@ endif
 PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which would compile everything again
 
-.PHONY: run install lock test test-core test-browser test-full lint tools clean wheel demo-pool demo-artifacts
+.PHONY: run install lock test test-core test-browser test-full lint tools tools-full clean wheel demo-pool demo-artifacts
 
 run: install
 	$(BIN)/streamlit run app.py
@@ -71,6 +72,10 @@ test-browser:
 
 test-full:
 	SEMIPRUNE_FULL=1 $(MAKE) test
+	$(MAKE) tools-full
+
+tools-full: $(INSTALLED_DEV)
+	$(BIN)/python -m tests.tools .tools
 
 wheel: $(INSTALLED)
 	rm -rf build
@@ -83,4 +88,4 @@ demo-artifacts: $(INSTALLED)
 	$(BIN)/python -m semiprune_core.commands.demo_artifacts
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache
+	rm -rf $(VENV) .tools .pytest_cache .ruff_cache

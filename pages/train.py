@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import finish_panel, grown_pool, training_form, training_history, training_live, training_result
+from pages.parts import (
+    finish_panel,
+    grown_pool,
+    trackers,
+    training_form,
+    training_history,
+    training_live,
+    training_result,
+)
 from pages.parts import project as projects
 from pages.parts.text import literal
 from semiprune_core import training
@@ -40,6 +48,7 @@ def main() -> None:
         training_form.draw(project, data, idle=not active)
         st.divider()
         finish_panel.draw(project, key="train", primary=False)
+    trackers.draw(project.workspace)
 
 
 main()

@@ -19,6 +19,7 @@ from semiprune_core.importing.sources.base import Form, SourceSpec
 from semiprune_core.importing.sources.layout import AUTO, NO, YES, is_storage
 from semiprune_core.importing.sources.uploads import uploaded_source
 from semiprune_core.knobs import knobs_of
+from semiprune_core.labeling.events import REFERENCE
 from semiprune_core.paths import check_can_be_allowed, roots_from_environment
 from semiprune_core.project import rights
 from semiprune_core.server import browser_token
@@ -27,6 +28,14 @@ from semiprune_core.server.uploads import folder_of
 
 UPLOAD = "upload"
 SHOWN_FOLDERS = 12
+GIVEN = {
+    REFERENCE: ("A reference", "Hidden from the learner: they measure, and fill in for people in trials."),
+    "human": (
+        "Labels by people",
+        "The learner learns from them. They were not drawn at random, so they measure nothing.",
+    ),
+}
+"""What labels of a source can be, for people."""
 FIRST = ("folder", "zip", "npz", "manifest", "torchvision")
 """The usual sources; all others follow."""
 
@@ -92,7 +101,7 @@ def _folder_labels(key: str, spec: SourceSpec) -> dict[str, Any]:
         return {}
     classes = [name for name in names if not is_storage(name)]
     use = st.checkbox(
-        "Use folder names as reference labels",
+        "Use folder names as labels",
         value=bool(classes),
         key=f"{key}_folder_labels_{spec.location}",
         help="Reference labels are hidden from the learner. They fill in for people in trials, and measure.",
@@ -122,6 +131,27 @@ def choose_features(key: str, *, default: bool = True) -> bool:
         "use the result. You can draw and label meanwhile.",
         key=f"{key}_features",
     )
+
+
+def choose_annotator(key: str, spec: SourceSpec | None) -> str | None:
+    """Who gave the labels that the source brings; None where they are a reference, or where there can be none."""
+    if spec is None or spec.options.get("folder_labels") == NO or _has_no_labels(spec):
+        return None
+    chosen = st.radio(
+        "Labels that come with the images",
+        list(GIVEN),
+        format_func=lambda name: GIVEN[name][0],
+        captions=[about for _, about in GIVEN.values()],
+        key=f"{key}_labels",
+    )
+    if chosen == REFERENCE:
+        return None
+    return st.text_input("Who gave them", "source", max_chars=40, key=f"{key}_annotator", width=260).strip()
+
+
+def _has_no_labels(spec: SourceSpec) -> bool:
+    """Whether that is known before the import: of a table without a label column."""
+    return spec.kind == "manifest" and "label_column" in spec.options and spec.options["label_column"] is None
 
 
 def name_of(spec: SourceSpec, key: str) -> str:

@@ -25,6 +25,7 @@ class Doing(NamedTuple):
 
 DOING = {
     "import": Doing("Import", "pool"),
+    "adopt": Doing("Taking the source's labels", "label"),
     "features": Doing("Computing features", "pool"),
     "scan": Doing("Scan", "pool"),
     "preflight": Doing("Timing a run", "train"),

@@ -11,8 +11,7 @@ from semiprune_core.commands.base import COMMANDS, Command, Console, Outcome
 from semiprune_core.errors import InvalidDataError
 from semiprune_core.importing.allowing import allow_named
 from semiprune_core.paths import real_path
-from semiprune_core.prediction import write_predictions
-from semiprune_core.prediction.write import check_out
+from semiprune_core.prediction.write import check_out, write_predictions
 from semiprune_core.project.workspace import Project, Workspace
 from semiprune_core.results import PseudoRun, latest_pseudo
 
@@ -85,7 +84,8 @@ def _model(args: argparse.Namespace, workspace: Workspace, console: Console) -> 
     about = write_model(project, _run_of(project, args.run), args.out.expanduser().absolute())
     worst = max(about["largest_difference"].values())
     text = f"Written to {args.out}. Opened again, its files answer as the net does on {about['tried_on']} images"
-    return Outcome({"out": str(args.out), **about}, f"{text} (largest difference {worst:.1g}).")
+    told = f"{text} (largest difference {worst:.1g})."
+    return Outcome({"out": str(args.out), **about}, " ".join(filter(None, [told, about["left_out"]])))
 
 
 COMMANDS.register("model")(Command("write a trained net to files of its own", _configure_model, _model))

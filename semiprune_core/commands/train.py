@@ -14,6 +14,7 @@ from semiprune_core.learning.settings import SSLSettings
 from semiprune_core.learning.ssl import ALGORITHMS
 from semiprune_core.progress import Stopped
 from semiprune_core.project.workspace import Project, Workspace
+from semiprune_core.tracking import TRACKERS, keep_trackers, parse_trackers
 from semiprune_core.training import TrainSettings, preflight
 from semiprune_core.training.settings import BUDGET, PACKAGED_ENCODER, asked_settings
 
@@ -48,6 +49,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="change one setting, such as lr=0.05; repeatable",
     )
+    parser.add_argument(
+        "--track",
+        metavar="TRACKERS",
+        help=f"from now on let these follow all runs of the workspace, such as tensorboard,mlflow=URL; off ends it. "
+        f"{TRACKERS.listed()} (default: none)",
+    )
     parser.add_argument("--background", action="store_true", help="queue it and return at once")
     parser.add_argument("--resume", action="store_true", help="resume the project's last interrupted run")
     parser.add_argument("--estimate", action="store_true", help="time a few steps and estimate the whole run")
@@ -68,6 +75,8 @@ def settings_from(args: argparse.Namespace) -> TrainSettings:
 
 def _run(args: argparse.Namespace, workspace: Workspace, console: Console) -> Outcome:
     project = workspace.project(args.name)
+    if args.track is not None:
+        keep_trackers(workspace, parse_trackers(args.track))
     if args.resume:
         job = _interrupted(project)
         training.resume(job)

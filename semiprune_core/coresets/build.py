@@ -39,6 +39,7 @@ from semiprune_core.scan.run import KIND
 from semiprune_core.scores import SCORES, score_knobs, score_settings_of
 from semiprune_core.selection import AIMS, SELECTORS, Basis, default_knobs
 from semiprune_core.settings import Settings, check_names
+from semiprune_core.tracking import follow_artifact
 
 RATIOS = (0.3, 0.5, 0.7, 0.8, 0.9)
 """The paper's pruning ratios."""
@@ -263,7 +264,9 @@ def build_coreset(
         human = pseudo.labels().human_mask
         draft.facts["n_human"] = int(human[coreset.indices].sum())
         draft.facts["aim"] = request.aim
-    return CoresetRun(open_artifact(draft.folder))
+    built = CoresetRun(open_artifact(draft.folder))
+    follow_artifact(project, built.artifact, f"Coreset: {request.method}, {request.pruning_ratio:.0%} pruned")
+    return built
 
 
 def build_coresets(

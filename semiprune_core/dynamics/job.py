@@ -44,7 +44,7 @@ class Share(InnerProgress):
         self.whole.report(self.part * total + done, self.n_parts * total, **facts)
 
 
-@JOB_KINDS.register("dynamics", title="Training dynamics")
+@JOB_KINDS.register("dynamics", title="Training dynamics", tracked=True)
 def run(context: JobContext) -> dict[str, Any] | None:
     settings = DynamicsSettings.from_json(context.settings)
     pseudo, pool = pinned_pseudo(context.project, settings), context.project.pool()

@@ -101,8 +101,10 @@ class Content:
         """(n, C) float32, the model's probabilities of ``class_names``; those of a merged class are added up."""
         kept = self.pseudo.probs()
         if kept is None:
+            name = self.run.artifact.folder.parents[1].name
             raise MissingStepError(
-                f"{self.pseudo.artifact.id} was made before class probabilities were kept. Train again to export them."
+                f"{self.pseudo.artifact.id} was made before class probabilities were kept, as the packed demo's was. "
+                f"To export them, train once more (semiprune train {name}), then score and select again."
             )
         names = self.pseudo.class_names
         probs = kept.dense(positions, len(names))

@@ -1,4 +1,5 @@
-"""What follows an import by itself: the features of the new images, computed in the background unless switched off."""
+"""What follows an import: the source's labels as a person's where that was chosen, and the features of the new images,
+computed in the background unless switched off."""
 
 from __future__ import annotations
 
@@ -26,3 +27,10 @@ def queue_features(project: Project, wanted: bool | None = None) -> jobs.Job | N
     if not features_are_on(project):
         return None
     return jobs.submit(project, "features", {})
+
+
+def queue_labels(project: Project, annotator: str) -> jobs.Job | None:
+    """Queue the job that takes the source's labels as given by ``annotator``; none where they stay a reference."""
+    if not annotator:
+        return None
+    return jobs.submit(project, "adopt", {"annotator": annotator})

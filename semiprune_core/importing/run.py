@@ -46,6 +46,8 @@ class ImportSettings(Settings):
     """0: one per core."""
     features: bool | None = None
     """Whether features are computed afterwards; None: as the project says, which is yes unless it was switched off."""
+    annotator: str = ""
+    """Who gave the labels of the source, so that they count as a person's; "" keeps them as a reference."""
 
 
 def usual_fit(kind: str) -> str:

@@ -22,11 +22,12 @@ from semiprune_core.errors import ConflictError, OutOfMemoryError, SemiPruneErro
 from semiprune_core.jobs import job as jobs
 from semiprune_core.jobs import processes
 from semiprune_core.jobs.job import Job, JobStatus
-from semiprune_core.jobs.kinds import load_kind
+from semiprune_core.jobs.kinds import JOB_KINDS, load_kind
 from semiprune_core.jobs.states import DONE, FAILED, RUNNING, STOPPED
 from semiprune_core.progress import Stopped
-from semiprune_core.project.artifacts import Artifact
+from semiprune_core.project.artifacts import MANIFEST, Artifact
 from semiprune_core.project.workspace import Project
+from semiprune_core.tracking import Followers, TrackedRun, follow
 
 LINE_SECONDS = 0.2  # at most five progress lines a second ...
 LINES_PER_PACE = 2000  # ... and half as many after each so many, so that a run of days stays a few megabytes
@@ -43,6 +44,8 @@ OTHER_STREAMS = (
     "This job was begun by an older version, which drew random numbers by another rule. It begins anew, so that one "
     "result does not stand on both."
 )
+STAMP = frozenset(("time", "attempt", "done", "total"))
+"""What every progress line says beside its facts."""
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -108,6 +111,7 @@ class JobContext:
         self._note = os.open(job.folder / jobs.LEASE, os.O_RDWR | os.O_CLOEXEC)
         self._stop = stop
         self._watch = watch
+        self._followers = Followers()
         self._stop_file = os.fspath(job.folder / jobs.STOP)
         self._speed = Speed()
         self._pending: dict[str, Any] | None = None
@@ -186,7 +190,30 @@ class JobContext:
         if self.should_stop():
             raise Stopped
 
+    def follow(self) -> None:
+        """Let the trackers of the workspace follow from now on, where this kind of job is worth it."""
+        if not self.rank and JOB_KINDS.facts(self.job.kind).get("tracked"):
+            job = self.job
+            run = TrackedRun(job.project_name, self.project.folder, job.id, job.title, job.kind, job.settings)
+            self._followers = follow(self.project, run, self.log)
+
+    def let_go(self, status: JobStatus) -> None:
+        """Tell the trackers how the run ended and what it made, and wait a little until they have taken it."""
+        if not self._followers:
+            return
+        with contextlib.suppress(OSError, SemiPruneError):  # what cannot be read any more, nobody is told
+            self._followers.tell(status.done, numbers_of(self.job.result() or {}))
+            for artifact in self.project.artifacts() if status.state == DONE else ():
+                if job_behind(artifact) == self.job.id:
+                    self._followers.file(artifact.path(MANIFEST))
+        self._followers.end(status.state)
+        self._followers.wait()
+
+    def _tell_followers(self, line: Mapping[str, Any]) -> None:
+        self._followers.tell(line.get("done", 0), {name: line[name] for name in line.keys() - STAMP})
+
     def _write_line(self, moment: float) -> None:
+        self._tell_followers(self._pending or {})
         line = json.dumps(self._pending) + "\n"  # ASCII: no character of a fact can end the line
         path = self.job.folder / jobs.PROGRESS
         with files.named_disk_errors(path), open(path, "ab") as file:
@@ -245,12 +272,30 @@ def job_behind(artifact: Artifact) -> str | None:
     return artifact.facts.get("job") or artifact.facts.get("run")
 
 
+def numbers_of(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a job's result is a number, or an estimate with its ``value``.
+
+    >>> numbers_of({"n_images": 60, "accuracy": {"value": 0.9, "low": 0.8}, "start": "frozen"})
+    {'n_images': 60, 'accuracy': 0.9}
+    """
+    values = {name: item.get("value") if isinstance(item, Mapping) else item for name, item in result.items()}
+    return {name: value for name, value in values.items() if isinstance(value, int | float)}
+
+
 def run_job(context: JobContext) -> JobStatus:
     """Run a job's function to its end, whatever that is, and write it down. Returns the last status."""
+    status = _run(context)
+    context.let_go(status)
+    return status
+
+
+def _run(context: JobContext) -> JobStatus:
     try:
         context.begin()
         context.check_stop()
-        context.finish(load_kind(context.job.kind)(context))
+        function = load_kind(context.job.kind)
+        context.follow()
+        context.finish(function(context))
     except Stopped:
         context.log.info("Stopped on request.")
         return context.end(STOPPED, "Stopped on request. Resume it to continue.")

@@ -16,16 +16,22 @@ SAMPLE = 10_000
 
 
 class Images:
-    """Reads batches from an uint8 array (N, H, W, C) or (N, H, W), in memory or memory-mapped."""
+    """Reads batches from an uint8 array (N, H, W, C) or (N, H, W), in memory or memory-mapped.
 
-    def __init__(self, pixels: np.ndarray, device: torch.device) -> None:
+    They are normalised by their own channels' mean and deviation, or by the ``moments`` of others: (C,) and (C,).
+    """
+
+    def __init__(
+        self, pixels: np.ndarray, device: torch.device, moments: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> None:
         if pixels.dtype != np.uint8 or pixels.ndim not in (3, 4):
             raise InvalidDataError(
                 f"Images must be uint8 of shape (N, H, W) or (N, H, W, C), got {pixels.dtype} {pixels.shape}."
             )
         self.pixels = pixels if pixels.ndim == 4 else pixels[..., None]
         self.device = device
-        self.mean, self.std = (torch.from_numpy(part).to(device) for part in channel_moments(self.pixels))
+        mean, std = moments or channel_moments(self.pixels)
+        self.mean, self.std = torch.from_numpy(mean).to(device), torch.from_numpy(std).to(device)
         self._resident: Tensor | None = None
         if device.type != "cpu" and self.pixels.nbytes <= RESIDENT_BYTES:
             self._resident = torch.from_numpy(np.array(self.pixels)).to(device)

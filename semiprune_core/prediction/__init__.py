@@ -1,5 +1,3 @@
-"""Labels for new images from a finished run, and how unlike the pool they are. The work is in ``prediction.run``."""
-
-from semiprune_core.prediction.write import PredictedImages, write_predictions
-
-__all__ = ["PredictedImages", "write_predictions"]
+"""Labels for new images from a finished run (``prediction.run``), and how unlike the pool they are; a net to take away
+(``prediction.package``). Nothing is imported here: the decoders' processes load ``prediction.look`` and little else.
+"""

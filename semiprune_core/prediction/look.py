@@ -70,9 +70,11 @@ def _look(entry: Entry, view: View, at: Place) -> np.ndarray:
 def looking(
     project: Project, folder: Path, view: View, *, n_workers: int = 0
 ) -> Iterator[tuple[Iterator[Looked], int, list[Problem]]]:
-    """(chunks in order, how many images there are about, problems of the listing) of a folder."""
+    """(chunks in order, how many images there are, problems of the listing) of a folder."""
     spec = SourceSpec("folder", os.fspath(folder))
     source = open_source(spec, guard=project.workspace.guard, scratch=folder)
-    with DecodePool(n_workers=n_workers or os.cpu_count() or 1) as workers:
-        chunks = workers.run(partial(look_chunk, view=view), source.entries(), chunk_size=CHUNK)
-        yield chunks, source.count(), source.problems  # type: ignore[misc]
+    entries = list(source.entries())  # one walk; counting them first would be another
+    n_chunks = -(-len(entries) // CHUNK)
+    with DecodePool(n_workers=max(1, min(n_workers or os.cpu_count() or 1, n_chunks))) as workers:
+        chunks = workers.run(partial(look_chunk, view=view), iter(entries), chunk_size=CHUNK)
+        yield chunks, len(entries), source.problems  # type: ignore[misc]

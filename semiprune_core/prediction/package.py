@@ -3,6 +3,7 @@
 model.safetensors   the net's tensors
 model.json          net, classes, preprocessing, and how each file answered when it was opened again
 model.pt2           torch.export: uint8 (B, C, H, W) to probabilities (B, K), normalisation included
+model.onnx          the same program for runtimes without torch, where the packages for it are installed
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from semiprune_core import files
 from semiprune_core.errors import MissingStepError, WorkspaceError
 from semiprune_core.learning.images import channel_moments
 from semiprune_core.learning.nets import Net, build_net
+from semiprune_core.prediction import onnx_file
 from semiprune_core.prediction.run import open_net
 from semiprune_core.project.workspace import Project
 from semiprune_core.records import IntArray
@@ -29,7 +32,12 @@ from semiprune_core.results import PseudoRun, check_same_pool
 from semiprune_core.results.pseudo import SCRATCH
 from semiprune_core.training.settings import TrainSettings
 
-WEIGHTS, ABOUT, PROGRAM = "model.safetensors", "model.json", "model.pt2"
+WEIGHTS, ABOUT, PROGRAM, ONNX = "model.safetensors", "model.json", "model.pt2", "model.onnx"
+HOW_TO = {
+    WEIGHTS: "the net's tensors; normalise before: (values - mean) / std",
+    PROGRAM: "torch.export.load(...).module(): uint8 (B, C, H, W) to probabilities (B, classes)",
+    ONNX: "pixels: uint8 (B, C, H, W); probabilities: float32 (B, classes)",
+}
 TRIED = 100
 """Images of the pool on which every file is compared with the net itself."""
 
@@ -72,12 +80,17 @@ def write_model(project: Project, run: PseudoRun, folder: Path) -> dict[str, Any
             batch = torch.export.Dim("batch", min=1)
             program = torch.export.export(whole, (tried[:2],), dynamic_shapes={"pixels": {0: batch}})
             torch.export.save(program, aside / PROGRAM)
-            again = {WEIGHTS: _from_weights(project, run, aside, labeled, mean, std), PROGRAM: _from_program(aside)}
-            about = _about(project, run, labeled, mean, std) | {
+            again = {
+                WEIGHTS: _answers(_from_weights(project, run, aside, labeled, mean, std), tried),
+                PROGRAM: _answers(torch.export.load(aside / PROGRAM).module(), tried),
+            }
+            if (left_out := onnx_file.missing()) is None:
+                onnx_file.write_onnx(program, aside / ONNX)
+                again[ONNX] = torch.from_numpy(onnx_file.run_onnx(aside / ONNX, tried.numpy()))
+            about = _about(project, run, labeled, mean, std, [*again]) | {
                 "tried_on": len(tried),
-                "largest_difference": {
-                    name: float((_answers(module, tried) - expected).abs().max()) for name, module in again.items()
-                },
+                "largest_difference": {name: float((answer - expected).abs().max()) for name, answer in again.items()},
+                "left_out": left_out,
             }
             files.write_json(aside / ABOUT, about)
             os.rename(aside, folder)
@@ -101,15 +114,13 @@ def _from_weights(
     return Whole(net, mean, std).eval()
 
 
-def _from_program(folder: Path) -> nn.Module:
-    return torch.export.load(folder / PROGRAM).module()
-
-
 def _net_of(run: PseudoRun) -> str:
     return TrainSettings.from_flat(run.artifact.settings).training.net
 
 
-def _about(project: Project, run: PseudoRun, labeled: IntArray, mean: np.ndarray, std: np.ndarray) -> dict[str, Any]:
+def _about(
+    project: Project, run: PseudoRun, labeled: IntArray, mean: np.ndarray, std: np.ndarray, written: Sequence[str]
+) -> dict[str, Any]:
     form = project.pool_settings
     assert form is not None  # the pool has images
     return {
@@ -129,8 +140,5 @@ def _about(project: Project, run: PseudoRun, labeled: IntArray, mean: np.ndarray
             "mean": [round(float(value), 6) for value in mean],
             "std": [round(float(value), 6) for value in std],
         },
-        "files": {
-            WEIGHTS: "the net's tensors; normalise before: (values - mean) / std",
-            PROGRAM: "torch.export.load(...).module(): uint8 (B, C, H, W) to probabilities (B, classes)",
-        },
+        "files": {name: HOW_TO[name] for name in written},
     }

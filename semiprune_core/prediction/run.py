@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import torch
 from safetensors.torch import load_file
 
 from semiprune_core.embeddings.encoders import open_encoder, own_side
@@ -89,14 +88,13 @@ def _by_net(project: Project, run: PseudoRun, folder: Path, device: str, progres
     place, pool = choose_device(device), project.pool().images()
     net, labeled = open_net(project, run)
     net.to(place)
-    moments = tuple(torch.from_numpy(part).to(place) for part in channel_moments(pool))
+    moments = channel_moments(pool)  # by which the net was trained
     settings = project.pool_settings
     assert settings is not None  # the pool has images
     seen = _Seen()
     for chunk in _looked(project, folder, View(settings.size, settings.channels, settings.fit, False), seen, progress):
         assert chunk.images is not None
-        batch = Images(chunk.images, place)
-        batch.mean, batch.std = moments  # the pool's, by which the net was trained
+        batch = Images(chunk.images, place, moments)
         features = np.empty((len(batch), net.n_features), np.float32)
         answer = predict(net, batch, features_out=features)
         seen.parts.append((labeled[answer.labels], answer.confidence, features))

@@ -22,7 +22,7 @@ from semiprune_core.training.settings import ARTIFACT, title_of
 from semiprune_core.training.task import LABELS, Task
 
 
-@JOB_KINDS.register("ssl", title="Train")
+@JOB_KINDS.register("ssl", title="Train", tracked=True)
 def run(context: JobContext) -> dict[str, Any] | None:
     finished = context.finished(ARTIFACT)
     if finished is not None:  # ended between its artifact and its last status

@@ -282,7 +282,9 @@ def test_a_run_from_before_probabilities_were_kept_says_so(project, select):
     run = select()
     for name in ("probs.npy", "probs_classes.npy"):
         project.latest("pseudo").path(name).unlink()
-    with pytest.raises(MissingStepError, match="before class probabilities were kept"):
+    with pytest.raises(
+        MissingStepError, match=rf"before class probabilities were kept.*semiprune train {project.name}\)"
+    ):
         export_coreset(project, run, "probabilities")
 
 

@@ -13,6 +13,7 @@ from semiprune_core.demo.figures import figures
 from semiprune_core.importing.sources.base import SourceSpec
 from semiprune_core.labeling import Event, checking, look_after_labels, open_store
 from semiprune_core.labeling.store import store_file
+from tests.support.job_runs import run_queued
 from tests.support.waiting import PATIENCE
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
@@ -191,6 +192,34 @@ def new_from_folder(folder):
     app.session_state["new_way"] = "folder"
     app.session_state["new_folder"] = str(folder)
     return app.run()
+
+
+def press(app, label):
+    next(button for button in app.button if button.label == label).click().run()
+
+
+def test_labels_of_a_source_are_a_reference_or_those_of_a_person_as_chosen(workspace, class_folder):
+    app = new_from_folder(class_folder)
+    assert app.radio(key="new_labels").value == "reference"
+    app.radio(key="new_labels").set_value("human").run()
+    app.text_input(key="new_annotator").set_value("reference").run()
+    press(app, "Import")
+    assert "Choose another" in app.error[0].value and not workspace.names()
+    app.text_input(key="new_annotator").set_value("ada").run()
+    next(box for box in app.checkbox if box.key == "new_features").uncheck().run()
+    press(app, "Import")
+    assert not app.exception
+    project = workspace.project(*workspace.names())
+    for _ in range(2):  # the import, then what follows it
+        run_queued(workspace)
+    held = open_store(project).held()
+    assert {label.holder for label in held} == {"ada"} and len(held) == len(project.pool())
+
+
+def test_folders_that_give_no_labels_leave_nothing_to_choose(class_folder):
+    app = new_from_folder(class_folder)
+    next(box for box in app.checkbox if "folder_labels" in box.key).uncheck().run()
+    assert not app.exception and not [radio for radio in app.radio if radio.key == "new_labels"]
 
 
 def test_a_folder_is_asked_for_once_and_remembered(workspace, class_folder, monkeypatch):

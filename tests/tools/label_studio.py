@@ -1,7 +1,7 @@
 """The real Label Studio on this machine alone: its own virtual environment, SQLite, loopback.
 
-python -m tests.tools.label_studio install FOLDER     (1 GB, some minutes)
-SEMIPRUNE_LABEL_STUDIO=FOLDER SEMIPRUNE_FULL=1 python -m pytest tests/exporting/test_label_studio.py
+python -m tests.tools FOLDER label_studio     (1 GB, some minutes) installs it and runs its tests, or, once it is there:
+SEMIPRUNE_LABEL_STUDIO=FOLDER/label_studio SEMIPRUNE_FULL=1 python -m pytest tests/exporting/test_label_studio.py
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import os
 import secrets
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -31,11 +30,6 @@ def installed() -> Path | None:
     """The program, where the environment says there is one."""
     program = Path(os.environ.get(ENVIRONMENT, "/nonexistent")) / "bin" / "label-studio"
     return program if program.is_file() else None
-
-
-def install(folder: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    subprocess.run([folder / "bin" / "pip", "install", "--quiet", f"label-studio=={VERSION}"], check=True)
 
 
 class Studio:
@@ -136,9 +130,3 @@ def _answers(studio: Studio) -> bool:
         return studio.status("/api/version") == 200
     except OSError:
         return False
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] != "install":
-        sys.exit(__doc__)
-    install(Path(sys.argv[2]))

