@@ -37,6 +37,9 @@ ALGORITHMS = {
     "freematch": "FreeMatch",
 }
 
+TAKEN = {"frozen": "a head on features", "scratch": "a net from scratch", "finetune": "a fine-tuned net"}
+"""Where learning began, for readers."""
+
 Result = dict[str, Any]
 
 
@@ -83,12 +86,61 @@ def importing(result: Result) -> Iterator[Row]:
     )
 
 
+def features(result: Result) -> Iterator[Row]:
+    details = result["details"]
+    yield Row(
+        f"From the files of {details['n_images']:,} photographs to features, EfficientNet-Lite0 at 224 pixels",
+        f"{result['images_per_s']:,.0f} images/s, {result['peak_mb']:,.0f} MB",
+        f"{result['usual_images_per_s']:,.0f} images/s, decoded by Pillow in two workers, eager torch",
+        f"{ends(details['ours'], ' images/s')}; cosine with eager torch at least {result['cosine_min']:.3f}",
+    )
+
+
 def labeling(result: Result) -> Iterator[Row]:
     yield Row(
         "Label page: from key press to next image, median and 95th percentile",
         f"{result['p50_ms']:.0f} ms, {result['p95_ms']:.0f} ms",
         f"{result['button_p50_ms']:.0f} ms, the same page with ordinary buttons",
         f"{result['sent']} labels sent, {result['saved']} saved, {result['wrong_image']} on a wrong image",
+    )
+    if "with_line_p50_ms" in result:
+        yield Row(
+            "The same while the labels are measured beside it",
+            f"{result['with_line_p50_ms']:.0f} ms, {result['with_line_p95_ms']:.0f} ms",
+            "",
+            f"{result['line_after_s']:.1f} s from the twentieth label to the line that says how good they are",
+        )
+
+
+def predicting(result: Result) -> Iterator[Row]:
+    details = result["details"]
+    for kind, title in (("head", "a run on pretrained features"), ("net", "a run from scratch")):
+        if f"{kind}_images_per_s" in result:
+            yield Row(
+                f"`predict` on {details['n_new']:,} new photographs, {title}",
+                f"{result[f'{kind}_images_per_s']:,.0f} images/s",
+                f"{result[f'{kind}_loop_images_per_s']:,.0f} images/s, a bare loop over the same files",
+                ends(details[kind]["images_per_s"]["ours"], " images/s"),
+            )
+
+
+def auto(result: Result) -> Iterator[Row]:
+    for pool, draws in result["details"].items():
+        mean, each = result[pool], [f"{draw['accuracy']:.1%}" for draw in draws]
+        yield Row(
+            f"*Auto*, pool {pool}, {draws[0]['n_labels']:,} labels: share of the other images that is right",
+            f"{mean['accuracy']:.1%}, balanced {mean['balanced']:.1%}",
+            f"took {', '.join(dict.fromkeys(TAKEN[start] for start in mean['starts']))}",
+            f"{count(len(draws), 'draw')}: {', '.join(each)}",
+        )
+
+
+def finishing(result: Result) -> Iterator[Row]:
+    yield Row(
+        f"*Finish* on {result['images']:,} images: from the last label to coresets, map and report",
+        f"{result['seconds']['median']:.0f} s",
+        "",
+        ends(result["seconds"], " s"),
     )
 
 
@@ -174,9 +226,13 @@ def exporting(result: Result) -> Iterator[Row]:
 
 TABLE: tuple[tuple[str, Callable[[Result], Iterator[Row]]], ...] = (
     ("import.json", importing),
+    ("features.json", features),
     ("labeling.json", labeling),
     ("fixmatch.json", fixmatch),
     ("ssl_quality_*.json", ssl_quality),
+    ("auto_*.json", auto),
+    ("finish.json", finishing),
+    ("predict.json", predicting),
     ("scores.json", scores),
     ("select_page.json", select_page),
     ("map_page.json", map_page),
