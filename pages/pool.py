@@ -54,13 +54,13 @@ def gallery(project: Project, pool: Pool) -> None:
         only = st.segmented_control("Show only", ["duplicates", "converted", "corrupted"], key="pool_only")
         words = st.text_input("Path contains", key="pool_path", width=120)
         cell = st.segmented_control("Size", list(CELLS), default="M", required=True, key="pool_cell")
-    wanted = PoolFilter(
-        label=None if label == names[0] else label,
-        split=None if split == "all" else split,
-        only=only,
-        path_contains=words.strip() or None,
-    )
-    positions, _ = find_panel.order(project, filter_positions(pool, wanted), key="pool_gallery", pool=pool)
+        wanted = PoolFilter(
+            label=None if label == names[0] else label,
+            split=None if split == "all" else split,
+            only=only,
+            path_contains=words.strip() or None,
+        )
+        positions, _ = find_panel.order(project, filter_positions(pool, wanted), key="pool_gallery", pool=pool)
     if not len(positions):
         st.info("No images match this filter. Relax it to see more.", icon=":material/search_off:")
         return

@@ -42,7 +42,7 @@ def order(project: Project, positions: IntArray, *, key: str, pool: Pool) -> tup
     if query is not None and not query.fits(project, everything):
         forget(key)
         query = None
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", width="content"):
         with st.popover("Find", icon=":material/image_search:"):
             _ask(project, everything, key)
         if query is not None:
