@@ -107,7 +107,7 @@ def test_an_estimate_starts_no_run(capsys, workspace, tmp_path):
 @pytest.mark.fault
 def test_ctrl_c_stops_with_a_checkpoint_and_resume_goes_on(capsys, workspace, tmp_path):
     project = small_project(workspace, tmp_path)
-    long = [word.replace("epochs=2", "epochs=60") for word in SHORT]
+    long = [word.replace("epochs=2", "epochs=30") for word in SHORT]
     child = subprocess.Popen(
         [sys.executable, "-m", "semiprune_core", "train", "bars", "--device", "cpu", "--start", "scratch", *long],
         cwd=ROOT,
