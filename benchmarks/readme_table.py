@@ -232,7 +232,7 @@ TABLE: tuple[tuple[str, Callable[[Result], Iterator[Row]]], ...] = (
     ("ssl_quality_*.json", ssl_quality),
     ("auto_*.json", auto),
     ("finish.json", finishing),
-    ("predict.json", predicting),
+    ("predict*.json", predicting),
     ("scores.json", scores),
     ("select_page.json", select_page),
     ("map_page.json", map_page),
