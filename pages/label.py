@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import annotator_name, coreset_labels, finish_panel, grown_pool, labeler
+from pages.parts import annotator_name, coreset_labels, finish_panel, grown_pool, labeler, views
 from pages.parts import labeling_classes as classes
 from pages.parts import labeling_elements as elements
 from pages.parts import labeling_exchange as exchange
@@ -109,16 +109,7 @@ def head(project: Project, store: LabelStore, annotator: str, standing: LabelPro
     """Title, the views, which images and who labels, in little height: the picture comes first."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header(BY_KEY["label"].title, anchor=False, width="content")
-        view = st.segmented_control(
-            "View",
-            list(VIEWS),
-            format_func=VIEWS.get,
-            default="deck",
-            required=True,
-            key="label_view",
-            label_visibility="collapsed",
-            wrap=True,
-        )
+        view = views.choose(VIEWS, key="label_view")
         queue = choose_queue(store, standing) if view == "deck" and standing.per_class else "drawn"
         if annotator_name.is_typed():
             with st.popover(literal(annotator, 24), icon=":material/person:", help="Who is labeling"):

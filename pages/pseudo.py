@@ -16,6 +16,7 @@ from pages.parts import (
     out_of_date,
     pseudo_charts,
     report_cache,
+    views,
 )
 from pages.parts import project as projects
 from pages.parts.text import count, literal
@@ -352,15 +353,7 @@ def main() -> None:
     pool = quality_report.pool_of_run(whole, run)
     others = [other for other in runs if other.artifact.id != run.artifact.id]
     out_of_date.notice(project, whole, key="pseudo")
-    view = st.segmented_control(
-        "View",
-        list(VIEWS),
-        format_func=VIEWS.get,
-        default="quality",
-        required=True,
-        key="pseudo_view",
-        label_visibility="collapsed",
-    )
+    view = views.choose(VIEWS, key="pseudo_view")
     report = report_cache.report_of(project, pool, store, run, subset)
     if view != "review":  # there the pictures come first
         numbers(report)

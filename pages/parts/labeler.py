@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import labeling_elements as elements
+from pages.parts import views
 from pages.parts.text import count, literal
 from semiprune_core.labeling import LabelStore
 from semiprune_core.labeling.progress_report import LabelProgress, further_ids, progress
@@ -23,15 +24,7 @@ def show(project: Project, store: LabelStore, annotator: str) -> None:
     standing = progress(store, annotator=annotator)
     _how_far(store, standing, annotator)
     with st.container(horizontal=True, vertical_alignment="center"):
-        view = st.segmented_control(
-            "View",
-            list(VIEWS),
-            format_func=VIEWS.get,
-            default="deck",
-            required=True,
-            key="labeler_view",
-            label_visibility="collapsed",
-        )
+        view = views.choose(VIEWS, key="labeler_view")
         queue = _queue(store, standing) if view == "deck" else "drawn"
     if view == "grid":
         elements.grid(project, store, annotator=annotator, n=AT_ONCE)

@@ -28,6 +28,7 @@ from semiprune_core.server import browser_token
 from semiprune_core.server import labels as label_routes
 from semiprune_core.server.routes import studio_routes
 from tests.support.fake_model import give_model
+from tests.support.team import event
 from tests.support.waiting import wait_until
 
 HOST = "http://localhost:8501"
@@ -110,16 +111,6 @@ class Browser:
 @pytest.fixture
 def browser(made):
     return Browser(made)
-
-
-def event(image_id, class_id=0, **more):
-    return {
-        "event_id": uuid.uuid4().hex,
-        "image_id": image_id,
-        "action": "label",
-        "class_id": class_id,
-        "expected_version": "",
-    } | more
 
 
 def test_a_label_is_saved_and_acknowledged(browser):
